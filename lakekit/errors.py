@@ -23,7 +23,6 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from collections.abc import Iterable
 
 __all__ = [
@@ -71,10 +70,7 @@ class LakeError(Exception):
     def _render_traceback_(self) -> list[str]:
         """What IPython shows instead of a stack: the error in a few lines."""
         lines = [f"{type(self).__name__}: {self.message}"]
-        if self.hint:
-            lines.append(f"Hint: {self.hint}")
-        print("\n".join(lines), file=sys.stderr)
-        return []
+        return [*lines, f"Hint: {self.hint}"] if self.hint else lines
 
 
 class SetupError(LakeError):
