@@ -1,0 +1,225 @@
+"""The bucket writer: the body of one Spark task that writes one bucket of a table.
+
+Rows arrive sorted by partition, key, sequence and order of arrival. They are handled in chunks of bounded size: drop
+all but the last row of each key, find what they supersede in the bucket's live files, append them to the sorted run.
+What comes out are Delta actions and counts, no data. Merge-on-write with deletion vectors follows the Delta protocol
+("Deletion Vectors"); the layout is an LSM tree's (partition, bucket, sorted runs), resolved when written.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakekit.errors import LakeError
+from lakekit.filestore.chunks import Chunk, chunks, partition_slices
+from lakekit.filestore.keys import Mask
+from lakekit.filestore.layout import (
+    OPERATION,
+    BucketLayout,
+    PartitionValues,
+    partition_of,
+    partition_text,
+)
+from lakekit.filestore.probe import FileProbe, Hits, ranges_of
+from lakekit.filestore.runs import RunWriter
+from lakekit.storage.actions import AddFile, RemoveFile
+from lakekit.storage.store import Store
+from lakekit.storage.vectors import VectorFileWriter
+
+RESULT_SCHEMA = "result binary"
+"""What the Spark tasks return: one pickled `BucketResult` each."""
+
+
+@dataclass
+class BucketResult:
+    """What one task did to its bucket.
+
+    Attributes:
+        added: new data files, and touched files with their new deletion vector.
+        removed: touched files as they were.
+        touched: (partition, bucket) pairs that were written to or probed.
+        null_keys, null_key_example: rows refused because their key holds a null.
+        null_columns: for each NOT NULL column that held nulls, how many.
+        error: an error that the rows caused; nothing may be committed.
+    """
+
+    added: list[AddFile] = field(default_factory=list)
+    removed: list[RemoveFile] = field(default_factory=list)
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_late: int = 0
+    touched: set[tuple[tuple[tuple[str, str | None], ...], int]] = field(default_factory=set)
+    null_keys: int = 0
+    null_key_example: str = ""
+    null_columns: dict[str, int] = field(default_factory=dict)
+    error: LakeError | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the rows break a rule, so that nothing may be committed."""
+        return bool(self.null_keys or self.null_columns or self.error)
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """The function handed to Spark's `mapInArrow`.
+
+    Attributes:
+        layout: the table.
+        live_files: for each bucket, its pickled list of live `AddFile`s; pickled one by one so that a task unpacks
+            only its own.
+        run_id: identity of the sorted runs this write makes.
+    """
+
+    layout: BucketLayout
+    live_files: Mapping[int, bytes]
+    run_id: str
+
+    @classmethod
+    def of(cls, layout: BucketLayout, files: Sequence[AddFile]) -> WriteTask:
+        """Builds the task for all buckets from the live files of a snapshot."""
+        by_bucket: dict[int, list[AddFile]] = {}
+        for file in files:
+            by_bucket.setdefault(file.bucket or 0, []).append(file)
+        return cls(layout, {b: pickle.dumps(f) for b, f in by_bucket.items()}, uuid.uuid4().hex)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Writes the bucket whose number is the Spark partition's."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        bucket = context.partitionId() if context is not None else 0
+        live = pickle.loads(self.live_files[bucket]) if bucket in self.live_files else []  # noqa: S301 - our own
+        result = BucketWriter(self.layout, bucket, live, self.run_id).run(batches)
+        yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
+
+
+class BucketWriter:
+    """Writes the rows of one bucket; see the module's text."""
+
+    def __init__(self, layout: BucketLayout, bucket: int, live_files: Sequence[AddFile], run_id: str) -> None:
+        """Prepares the writer; opens no file."""
+        self.layout = layout
+        self.bucket = bucket
+        self.run_id = run_id
+        self.store = layout.store()
+        self.result = BucketResult()
+        self._live: dict[tuple[tuple[str, str | None], ...], list[AddFile]] = {}
+        for file in live_files:
+            self._live.setdefault(_identity(partition_of(file.partition_values)), []).append(file)
+        self._vectors = VectorFileWriter(self.store)
+        self._partition: PartitionValues | None = None
+        self._run: RunWriter | None = None
+        self._probes: list[FileProbe] = []
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> BucketResult:
+        """Consumes all rows and returns what was done; files of refused rows are deleted again."""
+        try:
+            for chunk in chunks(batches, self.layout, self.result):
+                if not self.result.refused:
+                    self._write_chunk(chunk)
+            self._finish_partition()
+            self._vectors.close()
+        except LakeError as error:
+            self.result.error = error
+        if self.result.refused:
+            self._discard()
+        return self.result
+
+    def _write_chunk(self, chunk: Chunk) -> None:
+        for values, rows in partition_slices(chunk, self.layout):
+            partition = {
+                name: partition_text(value, name)
+                for name, value in zip(self.layout.partition_schema.names, values, strict=True)
+            }
+            if partition != self._partition:
+                self._finish_partition()
+                self._start_partition(partition)
+            self._write_rows(rows)
+
+    def _start_partition(self, partition: PartitionValues) -> None:
+        self._partition = partition
+        identity = _identity(partition)
+        self.result.touched.add((identity, self.bucket))
+        self._run = RunWriter(self.store, self.layout, partition, self.bucket, 0, self.run_id)
+        self._probes = [
+            FileProbe(self.store, file, self.layout.sort_columns, self.layout.sequence_field)
+            for file in self._live.get(identity, [])
+        ]
+
+    def _write_rows(self, rows: pa.Table) -> None:
+        """Probes and writes rows of one partition: sorted, one for each key."""
+        keys = rows.select(list(self.layout.sort_columns))
+        ranges = ranges_of(keys, self.layout.sort_columns)
+        found = [(p, hit) for p in self._probes for hit in p.probe(keys, ranges)]
+        late = self._late(rows, found)
+        matched = np.zeros(rows.num_rows, dtype=np.bool_)
+        for probe, hit in found:
+            wins = ~late[hit.new]
+            if wins.any():
+                probe.superseded.append(hit.rows[wins])
+                matched[hit.new[wins]] = True
+        upserts = np.ones(rows.num_rows, dtype=np.bool_)
+        if OPERATION in rows.column_names:
+            upserts = pc.equal(rows.column(OPERATION), "U").to_numpy(zero_copy_only=False).astype(np.bool_)
+        written = upserts & ~late
+        self.result.rows_updated += int((written & matched).sum())
+        self.result.rows_inserted += int((written & ~matched).sum())
+        self.result.rows_deleted += int((~upserts & matched).sum())
+        self.result.rows_late += int(late.sum())
+        data = rows.select(self.layout.schema.names)
+        if self._run is not None and written.any():
+            self._run.write(data if written.all() else data.filter(pa.array(written)))
+
+    def _late(self, rows: pa.Table, found: Sequence[tuple[FileProbe, Hits]]) -> Mask:
+        """Returns which rows are older, by the sequence field, than the live row of their key."""
+        late = np.zeros(rows.num_rows, dtype=np.bool_)
+        if self.layout.sequence_field is None:
+            return late
+        incoming = rows.column(self.layout.sequence_field)
+        for _, hit in found:
+            newer = pc.greater(hit.sequence, incoming.take(pa.array(hit.new)))
+            # A null sequence is lower than any value.
+            unset = pc.and_(pc.is_valid(hit.sequence), pc.is_null(incoming.take(pa.array(hit.new))))
+            older = pc.or_(pc.fill_null(newer, False), unset)
+            late[hit.new[older.to_numpy(zero_copy_only=False).astype(np.bool_)]] = True
+        return late
+
+    def _finish_partition(self) -> None:
+        if self._run is not None:
+            self.result.added.extend(self._run.close())
+        now = int(time.time() * 1000)
+        for probe in self._probes:
+            vector = probe.vector()
+            probe.close()
+            if vector is None:
+                continue
+            self.result.removed.append(probe.file.remove(now, data_change=True))
+            if probe.file.num_records is None or len(vector) < probe.file.num_records:
+                self.result.added.append(probe.file.with_vector(self._vectors.add(vector), now))
+        self._run, self._probes, self._partition = None, [], None
+
+    def _discard(self) -> None:
+        """Deletes the data files of this attempt; their rows must not be committed."""
+        if self._run is not None:
+            self.result.added.extend(self._run.close())
+        delete_new_files(self.store, self.result.added, self.run_id)
+        self.result.added, self.result.removed = [], []
+
+
+def delete_new_files(store: Store, added: Sequence[AddFile], run_id: str) -> None:
+    """Deletes the data files that a write of `run_id` made and will not commit."""
+    store.delete([file.file_path for file in added if file.run_id == run_id])
+
+
+def _identity(partition: PartitionValues) -> tuple[tuple[str, str | None], ...]:
+    return tuple(sorted(partition.items()))
