@@ -1,0 +1,1 @@
+"""Files and the Delta log: everything lakekit knows about a table without Spark."""
