@@ -1,0 +1,209 @@
+"""Starts and ends the Spark of this process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import shutil
+import site
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakekit.errors import InvalidOptionError, SessionError
+from lakekit.session import jars, versions
+from lakekit.session.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_RESERVED = {"spark.sql.warehouse.dir": "warehouse=", "spark.remote": "remote="}
+# Settings of which both the user's part and lakekit's part must be there, and what stands between them.
+_JOINED = {"spark.sql.extensions": ",", "spark.jars": ",", "spark.driver.extraJavaOptions": " "}
+_GIB = 1 << 30
+
+
+def check_config(config: Mapping[str, object] | None) -> dict[str, str]:
+    """Returns the user's Spark settings as texts.
+
+    Raises:
+        InvalidOptionError: for a key that is no Spark setting, or one that has its own argument.
+    """
+    settings = {}
+    for key, value in (config or {}).items():
+        if key in _RESERVED:
+            raise InvalidOptionError(f"'{key}' cannot be set in config.", f"Pass it as connect({_RESERVED[key]}…).")
+        if not key.startswith("spark."):
+            raise InvalidOptionError(f"'{key}' is no Spark setting.", "Keys in config start with 'spark.'.")
+        settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return settings
+
+
+def cores() -> int:
+    """Returns how many cores this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def memory() -> int:
+    """Returns the memory in bytes that this process may use: that of the machine, or of its container."""
+    limits = []
+    try:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        limits.append(8 * _GIB)  # Windows tells it only through its own API
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            limits.append(int(Path(path).read_text()))
+        except (OSError, ValueError):
+            continue
+    return min(limits)
+
+
+def driver_memory(available: int) -> int:
+    """Returns the JVM's heap in MiB: 40 % of the memory, within 1 and 16 GiB.
+
+    The rest is for the Python workers, which hold Arrow batches, and for the file cache.
+    """
+    return int(min(max(available * 0.4, _GIB), 16 * _GIB)) >> 20
+
+
+def local_settings(warehouse: str, folder: Path, config: Mapping[str, str]) -> dict[str, str]:
+    """Returns the settings of a local session: lakekit's, overridden by the user's."""
+    number = cores()
+    log4j = (Path(__file__).parent / "log4j2.properties").as_uri()
+    settings = {
+        "spark.master": f"local[{number}]",
+        "spark.app.name": "lakekit",
+        "spark.driver.memory": f"{driver_memory(memory())}m",
+        # Loopback only: starts without a network, and opens no port to others.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(folder),
+        # The JVM resolves relative paths against user.dir; Spark 4.0 would put a folder `artifacts` there.
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} " + shlex.quote(f"-Duser.dir={folder}"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": warehouse,
+        "spark.sql.extensions": DELTA_EXTENSION,
+        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.shuffle.partitions": str(2 * number),
+        # The same query shows the same times on every machine, and those that other Delta readers show.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    }
+    if python_path := _python_path():
+        settings["spark.executorEnv.PYTHONPATH"] = python_path
+    for key, value in config.items():
+        joint = _JOINED.get(key)
+        keep = joint and key in settings and settings[key] not in value.split(joint)
+        settings[key] = f"{settings[key]}{joint}{value}" if keep else value
+    return settings
+
+
+def start_local(warehouse: str, config: Mapping[str, str]) -> tuple[SparkSession, Path]:
+    """Starts a local Spark with Delta; returns the session and its temporary folder with `spark.log`.
+
+    Raises:
+        SetupError: if Java, jars or packages are missing.
+        SessionError: if Spark does not start.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    versions.check_packages()
+    java = find_java()
+    delta_jars = jars.not_in_spark(jars.resolve(versions.delta_coordinates()))
+    folder = Path(tempfile.mkdtemp(prefix="lakekit-")).resolve()
+    own = ",".join(map(str, delta_jars))
+    asked = {**config, "spark.jars": ",".join(filter(None, [_absolute(config.get("spark.jars", "")), own]))}
+    settings = local_settings(warehouse, folder, asked)
+    # Workers must be this very interpreter: another one may lack pyarrow, or be of another version.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    quiet_python_logs()
+    end_jvm()
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    log = folder / "spark.log"
+    try:
+        with log.open("ab") as stderr:
+            gateway = launch_gateway(conf, {"stderr": stderr})
+        # Hadoop, which reads user.dir anew, gets the user's folder back: relative paths in SQL mean that one.
+        gateway.jvm.java.lang.System.setProperty("user.dir", os.getcwd())
+        gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+        context = SparkContext(conf=conf, gateway=gateway)
+        return SparkSession.builder.config(conf=context.getConf()).getOrCreate(), folder
+    except Exception as error:
+        reason = _last_problem(log) or str(error).splitlines()[0]
+        end_jvm()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise SessionError(
+            f"Spark did not start: {reason}", "Check the settings in config=, and the memory of this machine."
+        ) from error
+
+
+def end_jvm() -> None:
+    """Ends the JVM that pyspark keeps after `stop()`, so that the next start can have other jars and memory."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway: Any = SparkContext._gateway
+    if gateway is None:
+        return
+    try:
+        gateway.shutdown()
+    except OSError:
+        pass  # it is gone already
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.stdin.close()
+        try:
+            process.wait(timeout=20)
+        except TimeoutError:
+            process.kill()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+
+
+def is_running(session: SparkSession) -> bool:
+    """Tells whether a session can still be used."""
+    try:
+        session.conf.get("spark.sql.session.timeZone")
+    except Exception:
+        return False
+    return True
+
+
+def quiet_python_logs() -> None:
+    """Stops PySpark from printing each SQL error as JSON beside the exception it raises."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _python_path() -> str:
+    """The folder of the package for the workers, when it is imported from a source tree."""
+    root = str(Path(__file__).resolve().parents[2])
+    installed = {*site.getsitepackages(), site.getusersitepackages(), sysconfig.get_path("purelib")}
+    return "" if root in {str(Path(path).resolve()) for path in installed} else root
+
+
+def _absolute(paths: str) -> str:
+    return ",".join(p if "://" in p or not p else os.path.abspath(p) for p in paths.split(","))
+
+
+def _last_problem(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    problems = [line for line in lines if "Exception" in line or "rror" in line]
+    return (problems or lines or [""])[0][:500]

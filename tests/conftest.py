@@ -1,0 +1,93 @@
+"""Fixtures for all tests: one local Spark, and one Spark Connect server, for the whole run."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import lakekit
+from lakekit.session import jars, spark, versions
+from lakekit.session.connect import open_remote
+from lakekit.session.java import find_java
+
+DRIVER_MEMORY = "2g"
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lakekit.Lake]:
+    """A Lake on a local Spark, in an empty warehouse."""
+    warehouse = tmp_path_factory.mktemp("lake") / "warehouse"
+    with lakekit.connect(warehouse, config={"spark.driver.memory": DRIVER_MEMORY}) as opened:
+        yield opened
+
+
+@dataclass(frozen=True)
+class ConnectServer:
+    """A running Spark Connect server."""
+
+    url: str
+    warehouse: str
+    log: Path
+
+
+@pytest.fixture(scope="session")
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """A Spark Connect server with Delta, in a process and a folder of its own."""
+    folder = tmp_path_factory.mktemp("connect")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    warehouse, log = folder / "warehouse", folder / "server.log"
+    warehouse.mkdir()
+    settings = spark.local_settings(str(warehouse), folder, {"spark.driver.memory": DRIVER_MEMORY})
+    settings["spark.jars"] = ",".join(map(str, jars.not_in_spark(jars.resolve(versions.delta_coordinates()))))
+    settings["spark.connect.grpc.binding.port"] = str(port)
+    settings["spark.connect.grpc.binding.address"] = "127.0.0.1"
+    home = jars.spark_home()
+    command = [str(home / "bin" / "spark-submit"), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    environment |= {"SPARK_HOME": str(home), "JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
+    environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    with log.open("wb") as out:
+        server = subprocess.Popen([*command, "spark-internal"], cwd=folder, env=environment, stdout=out, stderr=out)
+    try:
+        _wait_for_port(port, server, log)
+        yield ConnectServer(f"sc://127.0.0.1:{port}", str(warehouse), log)
+    finally:
+        server.terminate()
+        server.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def remote_lake(connect_server: ConnectServer) -> Iterator[lakekit.Lake]:
+    """A Lake on the Connect server with the warehouse of the server.
+
+    Do not use it in a module that uses `lake`: pyspark.sql.functions builds either classic or Connect columns.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        # Registered first, so that it is removed at the end: pyspark decides by this variable.
+        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        with open_remote(connect_server.url, connect_server.warehouse, {}) as opened:
+            yield opened
+
+
+def _wait_for_port(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise RuntimeError(f"The Spark Connect server did not start:\n{log.read_text(errors='replace')[-3000:]}")
