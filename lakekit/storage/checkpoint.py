@@ -1,0 +1,332 @@
+"""Checkpoints of the Delta log: the state of a table in Parquet, so that older commits need not be read.
+
+Classic checkpoints of one or many parts and V2 checkpoints (JSON or Parquet, with sidecars) are read. Written are
+classic ones of one part, which every Delta reader knows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakekit.errors import LakeError
+from lakekit.storage.actions import Action, AddFile, Other, RemoveFile, parse_action, parse_line
+from lakekit.storage.faults import corrupt_file, missing_file
+from lakekit.storage.snapshot import Replay, Snapshot
+from lakekit.storage.store import FileInfo, Store
+
+LOG_FOLDER = "_delta_log"
+LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
+
+_NAME = re.compile(
+    r"(?P<version>\d{20})\.checkpoint"
+    r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})\.parquet|\.(?P<uuid>[0-9a-fA-F-]{36})\.(?:json|parquet)|\.parquet)\Z"
+)
+_ACTIONS = ("protocol", "metaData", "add", "remove", "txn", "domainMetadata", "sidecar")
+_MAPS = frozenset({"partitionValues", "tags", "configuration", "options"})
+_WEEK_MS = 7 * 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint: its version, its files and when the first was written (ms since 1970)."""
+
+    version: int
+    paths: tuple[str, ...]
+    modified_ms: int
+
+
+def find_checkpoints(files: Iterable[FileInfo]) -> list[Checkpoint]:
+    """Returns the complete checkpoints among the files of a log, oldest first; incomplete ones are left out."""
+    found: list[Checkpoint] = []
+    parts: dict[tuple[int, int], list[FileInfo]] = {}
+    for file in files:
+        match = _NAME.match(file.path.removeprefix(f"{LOG_FOLDER}/"))
+        if match is None:
+            continue
+        version = int(match["version"])
+        if match["parts"]:
+            parts.setdefault((version, int(match["parts"])), []).append(file)
+        else:
+            found.append(Checkpoint(version, (file.path,), file.modified_ms))
+    for (version, count), group in parts.items():
+        if len(group) == count:
+            paths = tuple(sorted(file.path for file in group))
+            found.append(Checkpoint(version, paths, group[0].modified_ms))
+    return sorted(found, key=lambda checkpoint: checkpoint.version)
+
+
+def last_checkpoint_version(store: Store) -> int | None:
+    """Returns the version that ``_last_checkpoint`` names; None if it is not there or makes no sense (it is a hint)."""
+    try:
+        version = json.loads(store.read(LAST_CHECKPOINT))["version"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return version if isinstance(version, int) and version >= 0 else None
+
+
+def read_checkpoint(store: Store, checkpoint: Checkpoint, removes: bool = False) -> list[Action]:
+    """Returns the actions of a checkpoint.
+
+    Args:
+        store: the table's folder.
+        checkpoint: one that `find_checkpoints` found.
+        removes: whether to read the files that were removed too.
+
+    Raises:
+        CorruptLogError: if one of its files is missing or cannot be read.
+    """
+    actions: list[Action] = []
+    for path in checkpoint.paths:
+        for action in _read_file(store, path, removes):
+            if isinstance(action, Other) and action.name == "sidecar":
+                actions.extend(_read_file(store, _sidecar_path(action.fields["path"]), removes))
+            else:
+                actions.append(action)
+    return actions
+
+
+def _sidecar_path(path: str) -> str:
+    return path if "/" in path else f"{LOG_FOLDER}/_sidecars/{path}"
+
+
+def _read_file(store: Store, path: str, removes: bool) -> list[Action]:
+    try:
+        if path.endswith(".json"):
+            lines = store.read(path).decode("utf-8").splitlines()
+            return [parse_line(line) for line in lines if line.strip()]
+        with store.open_input(path) as file:
+            return list(_read_parquet(pq.ParquetFile(file), removes))
+    except FileNotFoundError as error:
+        raise missing_file(store.root, path) from error
+    except LakeError:
+        raise
+    except (pa.ArrowException, ValueError, KeyError, TypeError, OSError) as error:
+        raise corrupt_file(store.root, path, f"{type(error).__name__}: {error}") from error
+
+
+def _read_parquet(file: pq.ParquetFile, removes: bool) -> Iterator[Action]:
+    schema = file.schema_arrow
+    for name in _ACTIONS:
+        if schema.get_field_index(name) < 0 or (name == "remove" and not removes):
+            continue
+        children = [child.name for child in schema.field(name).type]
+        wanted = [child for child in children if not child.endswith("_parsed")]
+        if name == "add" and "stats" not in children and "stats_parsed" in children:
+            wanted.append("stats_parsed")
+        column = file.read(columns=[f"{name}.{child}" for child in wanted]).column(0)
+        for fields in column.drop_null().to_pylist():
+            yield parse_action(name, _plain(fields))
+
+
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    # In Parquet every optional field is there and null, and a map is a list of pairs.
+    plain: dict[str, Any] = {}
+    for key, value in fields.items():
+        if value is None:
+            continue
+        if key in _MAPS:
+            plain[key] = dict(value)
+        elif key == "stats_parsed":
+            plain["stats"] = _stats_text(value)
+        elif isinstance(value, dict):
+            plain[key] = _plain(value)
+        else:
+            plain[key] = value
+    return plain
+
+
+def _stats_text(value: Any) -> str:
+    if isinstance(value, dict):
+        items = [(key, item) for key, item in value.items() if item is not None]
+        return "{" + ",".join(f"{json.dumps(key)}:{_stats_text(item)}" for key, item in items) + "}"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, datetime):
+        text = value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return json.dumps(text)
+    if isinstance(value, date):
+        return json.dumps(value.isoformat())
+    return json.dumps(value, ensure_ascii=False)
+
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_VECTOR = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+_ROW_IDS = [("baseRowId", pa.int64()), ("defaultRowCommitVersion", pa.int64())]
+_SCHEMA = pa.schema(
+    [
+        (
+            "protocol",
+            pa.struct(
+                [
+                    ("minReaderVersion", pa.int32()),
+                    ("minWriterVersion", pa.int32()),
+                    ("readerFeatures", pa.list_(pa.string())),
+                    ("writerFeatures", pa.list_(pa.string())),
+                ]
+            ),
+        ),
+        (
+            "metaData",
+            pa.struct(
+                [
+                    ("id", pa.string()),
+                    ("name", pa.string()),
+                    ("description", pa.string()),
+                    ("format", pa.struct([("provider", pa.string()), ("options", _TEXTS)])),
+                    ("schemaString", pa.string()),
+                    ("partitionColumns", pa.list_(pa.string())),
+                    ("configuration", _TEXTS),
+                    ("createdTime", pa.int64()),
+                ]
+            ),
+        ),
+        (
+            "add",
+            pa.struct(
+                [
+                    ("path", pa.string()),
+                    ("partitionValues", _TEXTS),
+                    ("size", pa.int64()),
+                    ("modificationTime", pa.int64()),
+                    ("dataChange", pa.bool_()),
+                    ("tags", _TEXTS),
+                    ("deletionVector", _VECTOR),
+                    *_ROW_IDS,
+                    ("clusteringProvider", pa.string()),
+                    ("stats", pa.string()),
+                ]
+            ),
+        ),
+        (
+            "remove",
+            pa.struct(
+                [
+                    ("path", pa.string()),
+                    ("deletionTimestamp", pa.int64()),
+                    ("dataChange", pa.bool_()),
+                    ("extendedFileMetadata", pa.bool_()),
+                    ("partitionValues", _TEXTS),
+                    ("size", pa.int64()),
+                    ("tags", _TEXTS),
+                    ("deletionVector", _VECTOR),
+                    *_ROW_IDS,
+                ]
+            ),
+        ),
+        ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])),
+        (
+            "domainMetadata",
+            pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
+        ),
+    ]
+)
+
+
+def write_checkpoint(store: Store, snapshot: Snapshot, replay: Replay, now_ms: int | None = None) -> None:
+    """Writes the checkpoint of a version and names it in ``_last_checkpoint`` unless that names a newer one.
+
+    Args:
+        store: the table's folder.
+        snapshot: the state to write.
+        replay: the replay that led to it, with tombstones: vacuum needs those that have not expired.
+        now_ms: the present time in ms since 1970.
+    """
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    expired = now - retention_ms(snapshot.configuration)
+    kept = [remove for remove in replay.tombstones.values() if (remove.deletion_timestamp or 0) > expired]
+    data = _to_parquet(_rows(snapshot, replay, kept))
+    path = f"{LOG_FOLDER}/{snapshot.version:020d}.checkpoint.parquet"
+    store.put(path, data)
+    if (last_checkpoint_version(store) or -1) < snapshot.version:
+        count = 2 + len(snapshot.files) + len(kept) + len(replay.txn_actions) + len(snapshot.domains)
+        hint = {
+            "version": snapshot.version,
+            "size": count,
+            "sizeInBytes": len(data),
+            "numOfAddFiles": len(snapshot.files),
+        }
+        store.put(LAST_CHECKPOINT, json.dumps(hint, separators=(",", ":")).encode())
+
+
+def _rows(snapshot: Snapshot, replay: Replay, removes: Iterable[RemoveFile]) -> dict[str, list[dict[str, Any]]]:
+    return {
+        "protocol": [snapshot.protocol.to_json()],
+        "metaData": [snapshot.metadata.to_json()],
+        "add": [_checkpointed(file) for file in snapshot.files.values()],
+        "remove": [_checkpointed(remove) for remove in removes],
+        "txn": [txn.to_json() for txn in replay.txn_actions.values()],
+        "domainMetadata": [domain.to_json() for domain in snapshot.domains.values()],
+    }
+
+
+def _checkpointed(file: AddFile | RemoveFile) -> dict[str, Any]:
+    return {**file.to_json(), "dataChange": False}
+
+
+def _to_parquet(rows: Mapping[str, list[dict[str, Any]]]) -> bytes:
+    total = sum(len(group) for group in rows.values())
+    columns: list[pa.Array] = []
+    before = 0
+    for field in _SCHEMA:
+        group = [_pairs(row) for row in rows[field.name]]
+        columns.append(
+            pa.concat_arrays(
+                [
+                    pa.nulls(before, field.type),
+                    pa.array(group, field.type),
+                    pa.nulls(total - before - len(group), field.type),
+                ]
+            )
+        )
+        before += len(group)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns, schema=_SCHEMA), sink, compression="snappy")
+    return bytes(sink.getvalue())
+
+
+def _pairs(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        if key in _MAPS:
+            return list(value.items())
+        return {name: _pairs(item, name) for name, item in value.items()}
+    return value
+
+
+_UNITS_MS = {
+    "week": _WEEK_MS,
+    "day": 24 * 3600 * 1000,
+    "hour": 3600 * 1000,
+    "minute": 60 * 1000,
+    "second": 1000,
+    "millisecond": 1,
+}
+
+
+def retention_ms(
+    configuration: Mapping[str, str], option: str = "delta.deletedFileRetentionDuration", default: int = _WEEK_MS
+) -> int:
+    """Returns a retention property (such as ``interval 7 days``) in ms; the default if it is not set or not readable."""
+    total = 0
+    for count, unit in re.findall(r"(\d+)\s+([a-z]+?)s?\b", configuration.get(option, "").lower()):
+        if unit not in _UNITS_MS:
+            return default
+        total += int(count) * _UNITS_MS[unit]
+    return total or default
