@@ -43,16 +43,16 @@ class Outcome:
     version: int
 
 
-def commit(root: str, options: Mapping[str, str], proposal: Proposal, engine: str) -> Outcome:
+def commit(root: str, proposal: Proposal, engine: str) -> Outcome:
     """Commits a proposal as the next version, stepping over commits of others that do not concern it.
 
     Runs where the storage can be reached. The log file is put only if absent; every commit carries a unique id
     (`commitInfo.txnId`), so that our own commit is known as ours even if the reply to the put was lost.
 
     Returns:
-        Verdict.GO_ON and our version; or Verdict.REPEAT, DONE or SCHEMA_CHANGED and the version that decided it.
+        Verdict.GO_ON and our version; or Verdict.REPEAT or DONE and the version that decided it.
     """
-    log = open_log(root, options)
+    log = open_log(root)
     commit_id = str(uuid.uuid4())
     version = proposal.read_version + 1
     while True:

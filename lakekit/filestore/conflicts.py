@@ -33,10 +33,9 @@ class Verdict(Enum):
 
     GO_ON = "go on"
     REPEAT = "repeat"
-    """The work must be done again on the new version."""
+    """The work must be done, and checked, again on the new version."""
     DONE = "done"
     """The same (writer id, epoch) is in the table already."""
-    SCHEMA_CHANGED = "schema changed"
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def judge(ours: Footprint, winner: Iterable[Action]) -> Verdict:
     verdict = Verdict.GO_ON
     for action in winner:
         if isinstance(action, (Metadata, Protocol)):
-            return Verdict.SCHEMA_CHANGED
+            return Verdict.REPEAT
         if isinstance(action, Txn) and ours.txn is not None and action.app_id == ours.txn[0]:
             return Verdict.DONE if action.version >= ours.txn[1] else Verdict.REPEAT
         if isinstance(action, (AddFile, RemoveFile)) and _in_the_way(ours, action):

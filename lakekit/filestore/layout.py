@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -53,7 +53,6 @@ class BucketLayout:
     sequence_field: str | None = None
     required: tuple[str, ...] = ()
     target_file_size: int = 128 << 20
-    storage_options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sort_columns(self) -> tuple[str, ...]:
@@ -62,12 +61,10 @@ class BucketLayout:
 
     def store(self) -> Store:
         """Opens the table's files."""
-        return Store(self.root, self.storage_options)
+        return Store(self.root)
 
     @classmethod
-    def of(
-        cls, root: str, snapshot: Snapshot, target_file_size: int, storage_options: Mapping[str, str] | None = None
-    ) -> BucketLayout:
+    def of(cls, root: str, snapshot: Snapshot, target_file_size: int) -> BucketLayout:
         """Builds the layout from a snapshot of a keyed table."""
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
@@ -85,7 +82,6 @@ class BucketLayout:
             sequence_field=snapshot.sequence_field,
             required=tuple(f.name for f in stored if not f.nullable and f.name not in snapshot.primary_key),
             target_file_size=target_file_size,
-            storage_options=dict(storage_options or {}),
         )
 
 

@@ -32,16 +32,24 @@ BATCH_ROWS = 64 * 1024
 
 @dataclass(frozen=True)
 class MergeTask:
-    """The function handed to `mapInArrow`; its input rows are pickled `Unit`s in a column `unit`."""
+    """The function handed to `mapInArrow`; its input rows are numbers of units, in a column `id`.
+
+    Attributes:
+        layout: the table.
+        units: the pickled `Unit`s, in the order of their numbers.
+        data_change: what the commit says of its files.
+    """
 
     layout: BucketLayout
+    units: tuple[bytes, ...]
     data_change: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Merges each unit it is given."""
         for batch in batches:
-            for packed in batch.column("unit").to_pylist():
-                result = merge_unit(self.layout, pickle.loads(packed), self.data_change)  # noqa: S301 - our own
+            for number in batch.column("id").to_pylist():
+                unit: Unit = pickle.loads(self.units[number])  # noqa: S301 - our own
+                result = merge_unit(self.layout, unit, self.data_change)
                 yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
 
 

@@ -188,8 +188,11 @@ class BucketWriter:
         incoming = rows.column(self.layout.sequence_field)
         for _, hit in found:
             newer = pc.greater(hit.sequence, incoming.take(pa.array(hit.new)))
-            # A null sequence is lower than any value.
+            # A null sequence is lower than any value, but a delete without one means the row as it is now.
             unset = pc.and_(pc.is_valid(hit.sequence), pc.is_null(incoming.take(pa.array(hit.new))))
+            if OPERATION in rows.column_names:
+                upsert = pc.equal(rows.column(OPERATION).take(pa.array(hit.new)), "U")
+                unset = pc.and_(unset, upsert)
             older = pc.or_(pc.fill_null(newer, False), unset)
             late[hit.new[older.to_numpy(zero_copy_only=False).astype(np.bool_)]] = True
         return late

@@ -24,6 +24,8 @@ def spark_failure(error: BaseException, doing: str) -> LakeError:
     if raised:
         return ConstraintError(raised[1], "Nothing was written.")
     condition = _CONDITION.search(text)
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")]
+    lines = [
+        line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")
+    ]
     reason = condition[0] if condition else (lines[0] if lines else type(error).__name__)
     return QueryError(f"{doing} failed: {reason[:600]}", "The table is as it was before.")

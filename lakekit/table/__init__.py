@@ -1,0 +1,1 @@
+"""One table: its writes, reads, changelog, maintenance and inspection."""

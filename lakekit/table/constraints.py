@@ -1,0 +1,58 @@
+"""Rules of a table that Spark's Delta writer would enforce, checked inside our own write job."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lakekit.filestore.layout import OPERATION
+from lakekit.names import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from lakekit.storage.snapshot import Snapshot
+
+_CHECK_PREFIX = "delta.constraints."
+_LENGTH_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+_LENGTH = re.compile(r"(?:var)?char\((\d+)\)\Z")
+
+
+def checked(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """Returns the rows such that the job fails at the first that breaks a CHECK or a length.
+
+    A row that is deleted is not checked. The failure is Spark's USER_RAISED_EXCEPTION, with our text.
+    """
+    from pyspark.sql import functions as F
+
+    rules = [*_checks(snapshot), *_lengths(snapshot)]
+    for rule, message in rules:
+        holds = rule if OPERATION not in rows.columns else (F.col(OPERATION) == "D") | rule
+        # A rule that is null is broken, as in Delta.
+        rows = rows.where(F.when(holds, True).otherwise(F.raise_error(F.lit(message)).cast("boolean")))
+    return rows
+
+
+def _checks(snapshot: Snapshot) -> list[tuple[Column, str]]:
+    from pyspark.sql import functions as F
+
+    found = []
+    for name, expression in snapshot.configuration.items():
+        if name.startswith(_CHECK_PREFIX):
+            text = f"A row breaks the CHECK constraint {name[len(_CHECK_PREFIX) :]}: {expression}."
+            found.append((F.expr(expression), text))
+    return found
+
+
+def _lengths(snapshot: Snapshot) -> list[tuple[Column, str]]:
+    from pyspark.sql import functions as F
+
+    found = []
+    for column in snapshot.schema_json["fields"]:
+        declared = column.get("metadata", {}).get(_LENGTH_KEY, "")
+        match = _LENGTH.match(declared)
+        if match:
+            value = F.col(quote(column["name"]))
+            rule = value.isNull() | (F.char_length(value) <= int(match[1]))
+            found.append((rule, f"A value of column {column['name']} is longer than {declared}."))
+    return found

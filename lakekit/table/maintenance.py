@@ -1,0 +1,218 @@
+"""Compaction and vacuum of a table, by call and in the background of the session."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from lakekit.errors import ConcurrentWriteError, InvalidOptionError, LakeError
+from lakekit.filestore.commit import Proposal
+from lakekit.filestore.compaction import Triggers, Unit, pick, pick_all
+from lakekit.filestore.conflicts import BucketId, Footprint, Isolation, Verdict
+from lakekit.filestore.layout import BucketLayout
+from lakekit.filestore.merge import MergeTask
+from lakekit.filestore.writer import RESULT_SCHEMA, BucketResult
+from lakekit.storage.actions import AddFile, RemoveFile
+from lakekit.table.commit import Commit, Tally
+from lakekit.table.write import MAX_ATTEMPTS, collect_results
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakekit.lake import Lake
+    from lakekit.properties import TableOptions
+    from lakekit.storage.snapshot import Snapshot
+    from lakekit.table.table import Table
+
+_log = logging.getLogger("lakekit")
+
+Chooser = Callable[[Iterable[AddFile]], Sequence[Unit]]
+
+SAFE_RETENTION_HOURS = 168
+"""Hours that removed files are kept by default, as in Delta: readers and time travel may still need them."""
+
+
+def compact(table: Table, choose: Chooser = pick_all) -> Commit:
+    """Merges sorted runs, drops deletion vectors, and commits without changing what readers see.
+
+    A concurrent upsert wins: buckets whose files it touched are merged again, the others are kept.
+
+    Args:
+        table: a keyed table.
+        choose: picks the units to merge from live files; by default all that is not one clean run.
+
+    Raises:
+        ConcurrentWriteError: if writers touched the same buckets every time.
+    """
+    started = time.monotonic()
+    merged: dict[BucketId, BucketResult] = {}
+    for _ in range(MAX_ATTEMPTS):
+        snapshot = table.snapshot()
+        merged = {b: r for b, r in merged.items() if _still_live(snapshot, r.removed)}
+        units = [u for u in choose(snapshot.files.values()) if u.bucket not in merged]
+        for result in merge_units(table, snapshot, units):
+            merged.update({bucket: result for bucket in result.touched})
+        tally = Tally.of(merged.values())
+        duration = int((time.monotonic() - started) * 1000)
+        if not merged:
+            return tally.commit(snapshot.version, "COMPACT", duration, skipped=True)
+        footprint = Footprint(Isolation.FILES, frozenset(merged), frozenset(f.path for f in tally.removed))
+        parameters = {"buckets": str(len(merged))}
+        outcome = table.commit(
+            Proposal(
+                snapshot.version,
+                [*tally.removed, *tally.added],
+                footprint,
+                "COMPACT",
+                parameters,
+                tally.metrics(duration),
+            )
+        )
+        if outcome.verdict is Verdict.GO_ON:
+            return tally.commit(outcome.version, "COMPACT", duration)
+    raise ConcurrentWriteError(
+        f"Compaction of table {table.name} met a newer commit in the same buckets {MAX_ATTEMPTS} times.",
+        "The table is unchanged; compact when fewer writers are at work.",
+    )
+
+
+def merge_units(
+    table: Table, snapshot: Snapshot, units: Sequence[Unit], data_change: bool = False
+) -> list[BucketResult]:
+    """Merges units as one Spark job, a task each, into files with the columns of `snapshot`."""
+    if not units:
+        return []
+    layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
+    # Large buckets first, so that no core waits for one at the end.
+    ordered = sorted(units, key=lambda u: -sum(f.size for f in u.files))
+    task = MergeTask(layout, tuple(pickle.dumps(u) for u in ordered), data_change)
+    numbers = table.lake.spark.range(0, len(ordered), 1, len(ordered))
+    return collect_results(table, numbers.mapInArrow(task, RESULT_SCHEMA))
+
+
+def triggers_of(options: TableOptions) -> Triggers:
+    """Returns a table's compaction triggers."""
+    return Triggers(
+        num_runs=options.compaction_num_runs,
+        size_amplification_percent=options.compaction_size_amplification_percent,
+        size_ratio_percent=options.compaction_size_ratio,
+        deleted_ratio=options.compaction_deleted_ratio,
+    )
+
+
+def vacuum(table: Table, retain_hours: float, dry_run: bool, force: bool) -> DataFrame:
+    """Deletes files that no version within the retention needs, with Delta's own VACUUM.
+
+    Raises:
+        InvalidOptionError: for a retention under `SAFE_RETENTION_HOURS` without `force`.
+    """
+    if not retain_hours >= 0:
+        raise InvalidOptionError.bad_value("retain_hours", retain_hours, "a number of hours, 0 or more")
+    if retain_hours < SAFE_RETENTION_HOURS and not (force or dry_run):
+        raise InvalidOptionError(
+            f"Vacuum of table {table.name} with {retain_hours} hours could delete files that readers or writers "
+            f"need (the safe minimum is {SAFE_RETENTION_HOURS}).",
+            "Try it with dry_run=True first; pass force=True if nobody else uses the table.",
+        )
+    spark = table.lake.spark
+    check = "spark.databricks.delta.retentionDurationCheck.enabled"
+    before = spark.conf.get(check, None)
+    statement = f"VACUUM {table.relation()} RETAIN {float(retain_hours)} HOURS"
+    try:
+        spark.conf.set(check, "false")
+        rows = spark.sql(f"{statement} DRY RUN" if dry_run else statement).collect()
+    finally:
+        spark.conf.unset(check) if before is None else spark.conf.set(check, before)
+    return spark.createDataFrame([(row[0],) for row in rows], "path string")
+
+
+def _still_live(snapshot: Snapshot, inputs: Iterable[RemoveFile]) -> bool:
+    """Returns whether the inputs of a merge are live with the deletion vectors they were read with."""
+    for file in inputs:
+        live = snapshot.files.get(file.path)
+        if live is None or live.deletion_vector != file.deletion_vector:
+            return False
+    return True
+
+
+class BackgroundCompaction:
+    """One thread of a lake that compacts tables after commits, when their triggers fire.
+
+    Attributes:
+        last_error: what the last compaction failed with, or None.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        """Prepares the worker; its thread starts with the first table."""
+        self._lake = lake
+        self._waiting: queue.Queue[str | None] = queue.Queue()
+        self._queued: set[str] = set()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.last_error: LakeError | None = None
+
+    def after_commit(self, table: Table) -> None:
+        """Asks for a compaction of the table if its options allow it and a trigger fires."""
+        snapshot = table.snapshot()
+        options = table.options_of(snapshot)
+        if not options.compaction_auto or not pick(snapshot.files.values(), triggers_of(options)):
+            return
+        with self._lock:
+            if str(table.name) in self._queued:
+                return
+            self._queued.add(str(table.name))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="lakekit-compaction", daemon=True)
+                self._thread.start()
+                self._lake._close_hooks.append(self.stop)
+        self._waiting.put(str(table.name))
+
+    def wait(self) -> None:
+        """Returns when nothing is left to compact."""
+        self._waiting.join()
+
+    def stop(self) -> None:
+        """Forgets what is waiting, lets the running compaction finish, and ends the thread."""
+        while True:
+            try:
+                self._waiting.get_nowait()
+            except queue.Empty:
+                break
+            self._waiting.task_done()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._waiting.put(None)
+            thread.join()
+
+    def _work(self) -> None:
+        self._use_own_pool()
+        while True:
+            name = self._waiting.get()
+            try:
+                if name is None:
+                    return
+                with self._lock:
+                    self._queued.discard(name)
+                table = self._lake.table(name)
+                options = table.options
+                compact(table, lambda files: pick(files, triggers_of(options)))
+                self.last_error = None
+            except LakeError as error:
+                self.last_error = error
+                _log.warning("Compaction of %s in the background failed: %s", name, error)
+            except Exception as error:  # the session may be gone; a daemon thread must not print a stack
+                self.last_error = LakeError(f"Compaction of {name} failed: {type(error).__name__}.")
+                _log.debug("Compaction in the background failed", exc_info=error)
+            finally:
+                self._waiting.task_done()
+
+    def _use_own_pool(self) -> None:
+        """Lets Spark's fair scheduler share cores with the foreground; Connect gives each client its own jobs."""
+        context = getattr(self._lake.spark, "_sc", None)
+        if context is not None:
+            context.setLocalProperty("spark.scheduler.pool", "lakekit-compaction")

@@ -1,0 +1,82 @@
+"""Turns what users hand over as rows into a Spark DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakekit.errors import SchemaMismatchError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+Rows = Any
+"""A Spark DataFrame, a pandas or polars DataFrame, anything else with Arrow data, or a list of dicts."""
+
+
+def to_dataframe(spark: SparkSession, rows: Rows, schema: StructType) -> DataFrame:
+    """Returns the rows as a DataFrame of the session.
+
+    Args:
+        spark: the session.
+        rows: see `Rows`; dicts may omit columns, which are then null.
+        schema: the table's columns, which decide the types of values in dicts.
+
+    Raises:
+        SchemaMismatchError: if the rows are of no known kind, or a value does not fit its column.
+    """
+    if hasattr(rows, "mapInArrow") and hasattr(rows, "sparkSession"):
+        if rows.sparkSession is not spark and type(rows.sparkSession) is not type(spark):
+            raise SchemaMismatchError(
+                "The DataFrame belongs to another Spark session than the table.",
+                "Make it with lake.spark of the same connection.",
+            )
+        dataframe: DataFrame = rows
+        return dataframe
+    return spark.createDataFrame(to_arrow(rows, schema))
+
+
+def to_arrow(rows: Rows, schema: StructType) -> pa.Table:
+    """Returns rows that live in this process as an Arrow table; see `to_dataframe`."""
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    if isinstance(rows, Mapping):
+        return _from_dicts([rows], schema)
+    if type(rows).__module__.split(".")[0] == "pandas":
+        # Through Arrow, because Spark's own conversion of pandas turns missing text into 'NaN'.
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.table(rows)
+    if isinstance(rows, Sequence) and not isinstance(rows, (str, bytes)):
+        if all(isinstance(row, Mapping) for row in rows):
+            return _from_dicts(rows, schema)
+        if all(hasattr(row, "asDict") for row in rows):
+            return _from_dicts([row.asDict() for row in rows], schema)
+    raise SchemaMismatchError(
+        f"Rows of type {type(rows).__name__} cannot be written.",
+        "Pass a Spark, pandas or polars DataFrame, an Arrow table, or a list of dicts.",
+    )
+
+
+def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: StructType) -> pa.Table:
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    types = {f.name.lower(): to_arrow_type(f.dataType) for f in schema}
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {}
+    for name in names or [f.name for f in schema]:
+        values = [row.get(name) for row in rows]
+        try:
+            columns[name] = pa.array(values, type=types.get(name.lower()))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+            wanted = types.get(name.lower(), "one type")
+            raise SchemaMismatchError(
+                f"The values of column '{name}' do not fit {wanted}: {str(error).splitlines()[0]}.",
+                "Correct the values, or cast them before they are written.",
+            ) from None
+    return pa.table(columns)

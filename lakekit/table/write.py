@@ -1,0 +1,205 @@
+"""The write path of a keyed table: rows → one Spark job over the buckets → one commit.
+
+Each attempt reads the newest snapshot, lets the tasks write runs and vectors against it, and commits. When a commit of
+somebody else stands in the way, the attempt's files are deleted and the work is done again on the newer snapshot.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lakekit.errors import ConcurrentWriteError, ConstraintError, PrimaryKeyError
+from lakekit.filestore.commit import Outcome, Proposal
+from lakekit.filestore.conflicts import Footprint, Isolation, Verdict
+from lakekit.filestore.layout import ORDER, BucketLayout
+from lakekit.filestore.writer import RESULT_SCHEMA, BucketResult, WriteTask, delete_new_files
+from lakekit.names import quote
+from lakekit.session.failures import spark_failure
+from lakekit.storage.actions import Action, AddFile, Metadata
+from lakekit.storage.store import Store
+from lakekit.table.commit import Commit, Tally
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakekit.storage.snapshot import Snapshot
+    from lakekit.table.table import Table
+
+MAX_ATTEMPTS = 10
+"""How often a write is repeated when other writers come first."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write, ready to be tried on a snapshot.
+
+    Attributes:
+        operation: its name in the table's history.
+        build: returns the rows for a snapshot: the table's columns in its order and types, and perhaps OPERATION.
+        isolation: what the write depends on.
+        txn: (writer id, epoch) for idempotence.
+        parameters: shown in the table's history.
+        evolve: returns metadata with new columns, or None if the snapshot's will do.
+        replaces: returns the live files that the rows replace as a whole (overwrite); None for an upsert.
+    """
+
+    operation: str
+    build: Callable[[Snapshot], DataFrame]
+    isolation: Isolation = Isolation.KEYS
+    txn: tuple[str, int] | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    evolve: Callable[[Snapshot], Metadata | None] | None = None
+    replaces: Callable[[Snapshot, Tally], Sequence[AddFile]] | None = None
+
+
+def write(table: Table, request: Write) -> Commit:
+    """Carries out a write on a keyed table.
+
+    Raises:
+        PrimaryKeyError: for rows with a null in the key.
+        ConstraintError: for rows that break NOT NULL, CHECK or a length.
+        ConcurrentWriteError: if other writers came first every time.
+    """
+    started = time.monotonic()
+    for _ in range(MAX_ATTEMPTS):
+        snapshot = table.snapshot()
+        if request.txn is not None and snapshot.txns.get(request.txn[0], -1) >= request.txn[1]:
+            return Commit(snapshot.version, request.operation, skipped=True)
+        attempt = _Attempt(table, request, snapshot)
+        tally = attempt.run()
+        duration = int((time.monotonic() - started) * 1000)
+        if not attempt.actions and request.txn is None:
+            return tally.commit(snapshot.version, request.operation, duration, skipped=True)
+        outcome = attempt.commit(duration)
+        if outcome.verdict is Verdict.GO_ON:
+            return tally.commit(outcome.version, request.operation, duration)
+        attempt.discard()
+        if outcome.verdict is Verdict.DONE:
+            return Commit(outcome.version, request.operation, skipped=True)
+    raise ConcurrentWriteError(
+        f"{request.operation} on table {table.name} met a newer commit of another writer {MAX_ATTEMPTS} times.",
+        "Nothing was written; try again, or write fewer, larger batches.",
+    )
+
+
+class _Attempt:
+    """One try of a write on one snapshot."""
+
+    def __init__(self, table: Table, request: Write, snapshot: Snapshot) -> None:
+        self._table = table
+        self._request = request
+        self._base = snapshot
+        self.actions: list[Action] = []
+        metadata = request.evolve(snapshot) if request.evolve else None
+        if metadata is not None:
+            self.actions.append(metadata)
+            snapshot = snapshot.apply(snapshot.version, snapshot.timestamp, [metadata])
+        self._snapshot = snapshot
+        self._layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
+        live = [] if request.replaces else list(snapshot.files.values())
+        self._task = WriteTask.of(self._layout, live)
+        self._results: list[BucketResult] = []
+        self._tally = Tally.of([])
+
+    def run(self) -> Tally:
+        """Writes the files; nothing is visible yet."""
+        rows = self._request.build(self._snapshot)
+        self._results = run_buckets(self._table, rows, self._layout, self._task)
+        _check(self._table, self._results, self.discard)
+        self._tally = Tally.of(self._results)
+        if self._request.replaces:
+            self._tally = _replacing(self._tally, self._request.replaces(self._base, self._tally))
+        self.actions += [*self._tally.removed, *self._tally.added]
+        return self._tally
+
+    def commit(self, duration_ms: int) -> Outcome:
+        """Proposes the commit."""
+        footprint = Footprint(
+            isolation=self._request.isolation,
+            buckets=frozenset(b for r in self._results for b in r.touched),
+            replaced=frozenset(f.path for f in self._tally.removed),
+            txn=self._request.txn,
+        )
+        proposal = Proposal(
+            read_version=self._base.version,
+            actions=self.actions,
+            footprint=footprint,
+            operation=self._request.operation,
+            parameters=self._request.parameters,
+            metrics=self._tally.metrics(duration_ms),
+        )
+        return self._table.commit(proposal)
+
+    def discard(self) -> None:
+        """Deletes the data files of this attempt."""
+        added = [f for r in self._results for f in r.added]
+        self._table.lake.runner.run(_delete, self._table.root, added, self._task.run_id)
+
+
+def run_buckets(table: Table, rows: DataFrame, layout: BucketLayout, task: WriteTask) -> list[BucketResult]:
+    """Runs the bucket writer: bucket i is Spark partition i, sorted by partition, key, sequence and arrival.
+
+    ``repartition(N, keys)`` is hash partitioning by ``pmod(murmur3(keys), N)``, which is the bucket function.
+    """
+    from pyspark.sql import functions as F
+
+    keys = [F.col(quote(c)) for c in layout.primary_key]
+    order = [*layout.partition_schema.names, *layout.sort_columns]
+    if layout.sequence_field is not None and layout.sequence_field not in order:
+        order.append(layout.sequence_field)
+    shuffled = rows.withColumn(ORDER, F.monotonically_increasing_id()).repartition(layout.buckets, *keys)
+    ordered = shuffled.sortWithinPartitions(*[F.col(quote(c)) for c in order], ORDER)
+    return collect_results(table, ordered.mapInArrow(task, RESULT_SCHEMA))
+
+
+def collect_results(table: Table, results: DataFrame) -> list[BucketResult]:
+    """Runs the Spark job and returns what its tasks did."""
+    try:
+        with table.lake.interruptible():
+            return [pickle.loads(bytes(row.result)) for row in results.collect()]  # noqa: S301 - from our own tasks
+    except Exception as error:
+        raise spark_failure(error, f"Writing to table {table.name}") from None
+
+
+def _replacing(tally: Tally, files: Sequence[AddFile]) -> Tally:
+    now = int(time.time() * 1000)
+    return Tally(
+        added=tally.added,
+        removed=tuple(f.remove(now, data_change=True) for f in files),
+        rows_inserted=tally.rows_inserted,
+        rows_updated=0,
+        rows_deleted=sum(f.live_records or 0 for f in files),
+        rows_late=0,
+    )
+
+
+def _check(table: Table, results: Sequence[BucketResult], discard: Callable[[], None]) -> None:
+    """Raises what the rows of any bucket did wrong, after all buckets' files are deleted."""
+    if not any(r.refused for r in results):
+        return
+    discard()
+    nulls = sum(r.null_keys for r in results)
+    if nulls:
+        example = next(r.null_key_example for r in results if r.null_keys)
+        raise PrimaryKeyError.null_keys(str(table.name), nulls, example)
+    for result in results:
+        if result.error is not None:
+            raise result.error
+    columns: dict[str, int] = {}
+    for result in results:
+        for name, count in result.null_columns.items():
+            columns[name] = columns.get(name, 0) + count
+    listed = ", ".join(f"'{name}' ({count} rows)" for name, count in columns.items())
+    raise ConstraintError(
+        f"Rows for table {table.name} hold null in NOT NULL columns: {listed}. Nothing was written.",
+        "Fill those columns, or filter the rows out.",
+    )
+
+
+def _delete(root: str, added: Sequence[AddFile], run_id: str) -> None:
+    delete_new_files(Store(root), added, run_id)
+
