@@ -14,8 +14,8 @@ from lakekit.errors import *  # noqa: F403 (every error is public, and errors.__
 if TYPE_CHECKING:
     from lakekit.lake import Lake
     from lakekit.session.connect import connect
+    from lakekit.table.commit import Commit
     from lakekit.table.table import Table
-    from lakekit.table.write import Commit
 
 __version__ = "0.1.0"
 
@@ -23,10 +23,11 @@ _LAZY = {
     "connect": "lakekit.session.connect",
     "Lake": "lakekit.lake",
     "Table": "lakekit.table.table",
-    "Commit": "lakekit.table.write",
+    "Commit": "lakekit.table.commit",
 }
 
-__all__ = [*_errors.__all__, "Commit", "Lake", "Table", "__version__", "connect", "load_ipython_extension"]
+__all__ = ["Commit", "Lake", "Table", "__version__", "connect", "load_ipython_extension"]
+__all__ += _errors.__all__
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -8,16 +8,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lakekit.errors import SessionError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
     from typing_extensions import Self
 
-    from lakekit.catalog import Catalog, SessionCatalog
+    from lakekit.catalog import Catalog
     from lakekit.session.runner import Runner
     from lakekit.skipping.report import SkippingReport
+    from lakekit.table.maintenance import BackgroundCompaction
     from lakekit.table.table import Table
 
 
@@ -25,7 +28,6 @@ class Lake:
     """An open lake; made by `lakekit.connect()`.
 
     Attributes:
-        spark: the Spark session, classic or Connect.
         warehouse: absolute path or URI of the tables; None where a remote session uses its own catalog.
         runner: runs storage code where the files can be reached.
         remote: ``host:port`` of the Spark Connect server, or None.
@@ -42,19 +44,42 @@ class Lake:
         log_file: Path | None = None,
     ) -> None:
         """Wraps a session that `lakekit.connect()` has checked."""
-        self.spark = spark
+        self._spark: SparkSession | None = spark
         self.warehouse = warehouse
         self.runner = runner
         self.remote = remote
         self.log_file = log_file
         self._close_hooks: list[Callable[[], object]] = []
 
-    @functools.cached_property
-    def catalog(self) -> Catalog | SessionCatalog:
-        """The databases and tables: folders of the warehouse, or the remote session's own catalog."""
-        from lakekit.catalog import Catalog, SessionCatalog
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session, classic or Connect.
 
-        return SessionCatalog(self) if self.warehouse is None else Catalog(self)
+        Raises:
+            SessionError: after `stop()`.
+        """
+        if self._spark is None:
+            raise SessionError("This Lake has been stopped.", "Open it again with lakekit.connect().")
+        return self._spark
+
+    @property
+    def stopped(self) -> bool:
+        """True after `stop()`."""
+        return self._spark is None
+
+    @functools.cached_property
+    def catalog(self) -> Catalog:
+        """The databases and tables: folders of the warehouse, or the remote session's own catalog."""
+        from lakekit.catalog import open_catalog
+
+        return open_catalog(self.spark, self.warehouse, self.runner)
+
+    @functools.cached_property
+    def background_compaction(self) -> BackgroundCompaction:
+        """The thread that compacts tables after commits, when their triggers fire."""
+        from lakekit.table.maintenance import BackgroundCompaction
+
+        return BackgroundCompaction(self)
 
     def sql(self, query: str, /, **params: object) -> DataFrame:
         """Runs one statement of Spark SQL or of lakekit's additions.
@@ -181,10 +206,12 @@ class Lake:
 
     def stop(self) -> None:
         """Ends background work, and the Spark session if lakekit started it."""
-        hooks: list[Callable[[], Any]] = self._close_hooks
-        # Last come, first gone: the session was the first to come.
-        while hooks:
-            hooks.pop()()
+        try:
+            # Last come, first gone: the session was the first to come.
+            while self._close_hooks:
+                self._close_hooks.pop()()
+        finally:
+            self._spark = None
 
     def __enter__(self) -> Self:
         return self

@@ -52,14 +52,24 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
     settings["spark.connect.grpc.binding.port"] = str(port)
     settings["spark.connect.grpc.binding.address"] = "127.0.0.1"
     home = jars.spark_home()
-    command = [str(home / "bin" / "spark-submit"), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    command = [
+        str(home / "bin" / "spark-submit"),
+        "--class",
+        "org.apache.spark.sql.connect.service.SparkConnectServer",
+    ]
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
-    environment |= {"SPARK_HOME": str(home), "JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
+    environment |= {
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": sys.executable,
+    }
     environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     with log.open("wb") as out:
-        server = subprocess.Popen([*command, "spark-internal"], cwd=folder, env=environment, stdout=out, stderr=out)
+        server = subprocess.Popen(
+            [*command, "spark-internal"], cwd=folder, env=environment, stdout=out, stderr=out
+        )
     try:
         _wait_for_port(port, server, log)
         yield ConnectServer(f"sc://127.0.0.1:{port}", str(warehouse), log)
@@ -72,7 +82,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
 def remote_lake(connect_server: ConnectServer) -> Iterator[lakekit.Lake]:
     """A Lake on the Connect server with the warehouse of the server.
 
-    Do not use it in a module that uses `lake`: pyspark.sql.functions builds either classic or Connect columns.
+    Do not use it in a module that uses `lake`: pyspark.sql.functions makes columns of either kind.
     """
     with pytest.MonkeyPatch.context() as patch:
         # Registered first, so that it is removed at the end: pyspark decides by this variable.

@@ -11,9 +11,10 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from lakekit.errors import InvalidOptionError, SessionError
+from lakekit.lake import Lake
 from lakekit.session import spark as local
 from lakekit.session import versions
 from lakekit.session.runner import ClusterRunner, LocalRunner
@@ -21,11 +22,10 @@ from lakekit.session.runner import ClusterRunner, LocalRunner
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakekit.lake import Lake
-
 DEFAULT_WAREHOUSE = "./warehouse"
+_NO_TABLE = "/lakekit/no-such-table"
 _LOCK = threading.RLock()
-_current: Lake | None = None
+_open: list[Lake] = []  # one at most
 
 
 def connect(
@@ -35,14 +35,15 @@ def connect(
 ) -> Lake:
     """Opens a lake; called again with the same warehouse, it returns the same Lake.
 
-    Without `remote`, Spark runs on this machine and is sized to it: all cores, 40 % of the memory for its heap.
-    The session's time zone is UTC unless `config` says otherwise. An active Spark session is used if it has Delta
-    and the same warehouse.
+    Without `remote`, Spark runs on this machine and is sized to it: all cores, 40 % of the memory for its
+    heap. Its time zone is UTC unless `config` says otherwise. An active Spark session is used as it is, if it
+    has Delta and the same warehouse. Credentials of object stores are never passed here: lakekit's own reads
+    and writes take them from the environment, like other tools of each cloud.
 
     Args:
-        warehouse: folder or URI (``s3a://…``) of the tables. A local session defaults to the Lake that is open, then
-            to ``./warehouse``; a remote session without it uses the catalog of the server.
-        remote: URL of a Spark Connect server, ``sc://host:15002``; `SPARK_REMOTE` is its default.
+        warehouse: folder or URI (``s3a://…``) of the tables. Left out, it is that of the open Lake, or
+            of the active session, or ``./warehouse``; a remote session then uses the catalog of its server.
+        remote: URL of a Spark Connect server, ``sc://host:15002``; left out, `SPARK_REMOTE` if that is set.
         config: Spark settings, which override those of lakekit.
 
     Returns:
@@ -53,25 +54,30 @@ def connect(
         SessionError: if a session cannot be made, or the active one does not fit.
         InvalidOptionError: if an argument cannot be used.
     """
-    global _current
     remote = remote or os.environ.get("SPARK_REMOTE")
     settings = local.check_config(config)
     place = normalise(warehouse, remote)
     with _LOCK:
-        if _current is not None and local.is_running(_current.spark):
-            _reuse(_current, place, remote, settings)
-            return _current
-        _current = open_remote(remote, place, settings) if remote else open_local(place, settings)
-        return _current
+        lake = current()
+        if lake is not None:
+            _check_same(lake, place, remote)
+            apply(lake.spark, settings)
+            return lake
+        versions.check_packages()
+        lake = open_remote(remote, place, settings) if remote else open_local(place, settings)
+        _open[:] = [lake]
+        return lake
 
 
 def current() -> Lake | None:
     """Returns the Lake that is open in this process, if any."""
-    return _current
+    with _LOCK:
+        _open[:] = [lake for lake in _open if not lake.stopped and local.is_running(lake.spark)]
+        return _open[0] if _open else None
 
 
 def normalise(warehouse: str | os.PathLike[str] | None, remote: str | None) -> str | None:
-    """Returns the warehouse as an absolute path or a URI without a slash at its end.
+    """Returns the warehouse as an absolute path or a URI, without a slash at its end.
 
     Raises:
         InvalidOptionError: for an empty text, or a relative path on a remote server.
@@ -81,67 +87,70 @@ def normalise(warehouse: str | os.PathLike[str] | None, remote: str | None) -> s
     text = os.fspath(warehouse)
     if not text.strip():
         raise InvalidOptionError.bad_value("warehouse", text, "a folder or a URI")
-    if re.match(r"file:", text):
+    if text.startswith("file:"):
         text = urllib.request.url2pathname(urllib.parse.urlsplit(text).path)
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text):
         return text.rstrip("/")
-    if remote and not text.startswith("/"):
+    if not remote:
+        return os.path.abspath(os.path.expanduser(text))
+    if not text.startswith("/"):
         raise InvalidOptionError.bad_value("warehouse", text, "on a remote server, an absolute path or a URI")
-    return text.rstrip("/") or "/" if remote else os.path.abspath(os.path.expanduser(text))
+    return text.rstrip("/") or "/"
 
 
 def open_local(warehouse: str | None, config: Mapping[str, str]) -> Lake:
     """Opens a lake on the active session if there is one, else on a new local one."""
-    from lakekit.lake import Lake
-
-    versions.check_packages()
     session = _active_session()
     if session is not None:
         place = _check_active(session, warehouse)
-        _apply(session, config)
+        apply(session, config)
         local.quiet_python_logs()
-        return Lake(session, place, LocalRunner())
+        return _ready(Lake(session, place, LocalRunner()))
     place = warehouse or os.path.abspath(DEFAULT_WAREHOUSE)
     _make_folder(place)
     session, folder = local.start_local(place, config)
     lake = Lake(session, place, LocalRunner(), log_file=folder / "spark.log")
-    lake._close_hooks.append(lambda: _stop_local(session, folder))
+    lake._close_hooks.append(lambda: _end(session, folder))
     atexit.register(lake.stop)
-    return lake
+    return _ready(lake)
 
 
 def open_remote(url: str, warehouse: str | None, config: Mapping[str, str]) -> Lake:
     """Opens a lake on a Spark Connect server."""
-    from lakekit.lake import Lake
-
-    versions.check_packages()
     host = server_name(url)
     try:
         from pyspark.sql.connect.session import SparkSession as ConnectSession
     except ImportError as error:
         raise SessionError(
-            f"Spark Connect cannot be used here: {error}.", 'Install its packages: pip install "pyspark[connect]".'
+            f"Spark Connect cannot be used here: {error}.",
+            'Install its packages with: pip install "pyspark[connect]".',
         ) from error
     try:
-        session = ConnectSession.builder.remote(url).config(map=dict(config)).getOrCreate()
-        extensions = session.conf.get("spark.sql.extensions", "") or ""
+        built = ConnectSession.builder.remote(url).config(map=dict(config)).getOrCreate()
+        # Both kinds of session have the same methods, and nothing here uses others.
+        session = cast("SparkSession", built)
+        session.conf.get("spark.sql.session.timeZone")
     except Exception as error:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
         raise SessionError(
-            f"The Spark Connect server {host} cannot be used: {reason[:300]}",
+            f"The Spark Connect server {host} cannot be used: {reason[:300]}.",
             "Check the address, and that the server runs.",
         ) from error
-    # What pyspark's own builder does: functions of pyspark.sql then build Connect columns.
+    # As pyspark's own builder does: pyspark.sql.functions then makes columns for Connect.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     local.quiet_python_logs()
-    _check_delta(f"The Spark Connect server {host}", extensions, session.conf.get("spark.sql.catalog.spark_catalog", ""))
-    lake = Lake(session, warehouse, ClusterRunner(session), remote=host)
-    lake._close_hooks.append(session.stop)
-    return lake
+    try:
+        _check_delta(f"The Spark Connect server {host}", session)
+        lake = Lake(session, warehouse, ClusterRunner(session), remote=host)
+    except BaseException:
+        session.stop()
+        raise
+    lake._close_hooks.append(lambda: _end_remote(session))
+    return _ready(lake)
 
 
 def server_name(url: str) -> str:
-    """Returns ``host:port`` of a Connect URL: its parameters may hold a token.
+    """Returns ``host:port`` of a Connect URL; its parameters may hold a token, so nothing else is ever shown.
 
     Raises:
         InvalidOptionError: if the URL is none of Spark Connect.
@@ -154,21 +163,13 @@ def server_name(url: str) -> str:
     return f"{parts.hostname}:{parts.port or 15002}"
 
 
-def _reuse(lake: Lake, warehouse: str | None, remote: str | None, config: Mapping[str, str]) -> None:
-    if remote != lake.remote and (remote is None or server_name(remote) != lake.remote):
-        where = lake.remote or "a local Spark"
-        raise SessionError(f"A Lake on {where} is open in this process.", "Call its stop() first.")
-    if warehouse is not None and warehouse != lake.warehouse:
-        raise SessionError(
-            f"A Lake with the warehouse {lake.warehouse} is open in this process, and you asked for {warehouse}.",
-            "Call its stop() first: one process works on one warehouse.",
-        )
-    _apply(lake.spark, config)
+def apply(session: SparkSession, config: Mapping[str, str]) -> None:
+    """Sets what can be set on a running session.
 
-
-def _apply(session: SparkSession, config: Mapping[str, str]) -> None:
-    """Sets what can be set on a running session, and refuses what would be ignored."""
-    differing = {key: value for key, value in config.items() if session.conf.get(key, None) != value}
+    Raises:
+        SessionError: for settings that have another value and can only be given at the start.
+    """
+    differing = {key: value for key, value in config.items() if not _has(session, key, value)}
     fixed = [key for key in differing if not session.conf.isModifiable(key)]
     if fixed:
         raise SessionError(
@@ -179,46 +180,82 @@ def _apply(session: SparkSession, config: Mapping[str, str]) -> None:
         session.conf.set(key, value)
 
 
+def _has(session: SparkSession, key: str, value: str) -> bool:
+    now = session.conf.get(key, "") or ""
+    separator = local.JOINED.get(key)
+    return value == now or (
+        separator is not None and set(value.split(separator)) <= set(now.split(separator))
+    )
+
+
+def _ready(lake: Lake) -> Lake:
+    """Lets plain Spark SQL see the tables that the warehouse has."""
+    try:
+        lake.catalog.register_all()
+    except BaseException:
+        lake.stop()
+        raise
+    return lake
+
+
+def _check_same(lake: Lake, warehouse: str | None, remote: str | None) -> None:
+    if (server_name(remote) if remote else None) != lake.remote:
+        where = f"the server {lake.remote}" if lake.remote else "a local Spark"
+        raise SessionError(f"A Lake on {where} is open in this process.", "Call its stop() first.")
+    if warehouse is not None and warehouse != lake.warehouse:
+        raise SessionError(
+            f"A Lake with the warehouse {lake.warehouse} is open here, and you asked for {warehouse}.",
+            "Call its stop() first: one process works on one warehouse.",
+        )
+
+
 def _active_session() -> SparkSession | None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    if SparkContext._active_spark_context is None:
+    context = SparkContext._active_spark_context
+    if context is None:
         return None
-    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    if session is None or not local.is_running(session):
-        return None
-    return session
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession or SparkSession(context)
+    return session if local.is_running(session) else None
 
 
 def _check_active(session: SparkSession, warehouse: str | None) -> str:
-    conf = session.conf
-    _check_delta(
-        "The active Spark session",
-        conf.get("spark.sql.extensions", "") or "",
-        conf.get("spark.sql.catalog.spark_catalog", "") or "",
-    )
-    place = normalise(conf.get("spark.sql.warehouse.dir"), None) or ""
+    _check_delta("The active Spark session", session)
+    place = normalise(session.conf.get("spark.sql.warehouse.dir"), None)
+    assert place is not None  # noqa: S101 (for the type checker: Spark always has this setting)
     if warehouse is not None and place != warehouse:
         raise SessionError(
             f"The active Spark session has the warehouse {place}, and you asked for {warehouse}.",
-            "Stop it with spark.stop(), or leave out warehouse= to work on its own.",
+            "Stop it with spark.stop(), or leave warehouse= out to work in its own.",
         )
     return place
 
 
-def _check_delta(who: str, extensions: str | None, catalog: str | None) -> None:
+def _check_delta(who: str, session: SparkSession) -> None:
+    conf = session.conf
     missing = []
-    if local.DELTA_EXTENSION not in (extensions or ""):
+    if local.DELTA_EXTENSION not in (conf.get("spark.sql.extensions", "") or ""):
         missing.append(f"spark.sql.extensions={local.DELTA_EXTENSION}")
-    if catalog != local.DELTA_CATALOG:
+    if conf.get("spark.sql.catalog.spark_catalog", "") != local.DELTA_CATALOG:
         missing.append(f"spark.sql.catalog.spark_catalog={local.DELTA_CATALOG}")
+    if not missing and not _loads_delta(session):
+        # Spark only logs it when the classes that are configured are not there.
+        missing.append("the jar")
     if missing:
-        jar = versions.delta_coordinates()[0]
         raise SessionError(
             f"{who} was started without Delta: it lacks {' and '.join(missing)}.",
-            f"Start it with these settings and spark.jars.packages={jar}, or stop it and let lakekit start its own.",
+            f"Start it with these settings and spark.jars.packages={versions.delta_coordinates()[0]}, "
+            "or stop it and let lakekit start its own.",
         )
+
+
+def _loads_delta(session: SparkSession) -> bool:
+    try:
+        session.read.format("delta").load(_NO_TABLE).schema  # noqa: B018 (on Connect, the schema is what asks)
+    except Exception as error:
+        return "DATA_SOURCE_NOT_FOUND" not in str(error)
+    return True
 
 
 def _make_folder(warehouse: str) -> None:
@@ -232,9 +269,14 @@ def _make_folder(warehouse: str) -> None:
         ) from error
 
 
-def _stop_local(session: SparkSession, folder: Path) -> None:
+def _end(session: SparkSession, folder: Path) -> None:
     try:
         session.stop()
     finally:
         local.end_jvm()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_remote(session: Any) -> None:
+    session.stop()
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)

@@ -79,7 +79,7 @@ def resolve(coordinates: Sequence[str]) -> list[Path]:
 
 
 def not_in_spark(jars: Sequence[Path]) -> list[Path]:
-    """Leaves out jars of which Spark has its own version: two of one library on the class path would fight."""
+    """Leaves out jars of which Spark has its own version: two versions of one would clash."""
     own = {_artifact(jar) for jar in (spark_home() / "jars").glob("*.jar")}
     return [jar for jar in jars if _artifact(jar) not in own]
 
@@ -110,17 +110,18 @@ def _run_ivy(coordinates: list[str], cache: Path) -> list[Path]:
     ivy = next((spark_home() / "jars").glob("ivy-*.jar"), None)
     if ivy is None:
         raise SetupError(
-            f"The pyspark in {spark_home()} has no Ivy among its jars.", "Install it again: pip install --force-reinstall pyspark."
+            f"The pyspark in {spark_home()} has no Ivy among its jars.",
+            "Install it again: pip install --force-reinstall pyspark.",
         )
     java = find_java()
     with tempfile.TemporaryDirectory(prefix="lakekit-ivy-") as work:
         settings, module, found = (Path(work) / name for name in ("settings.xml", "ivy.xml", "classpath"))
         settings.write_text(_settings_xml(cache / "ivy", repository), encoding="utf-8")
         module.write_text(_module_xml(coordinates), encoding="utf-8")
-        command = [java.executable, *_proxy_flags(), "-jar", ivy, "-settings", settings, "-ivy", module]
+        command = [str(java.executable), *_proxy_flags(), "-jar", str(ivy)]
         try:
             done = subprocess.run(
-                [*command, "-confs", "default", "-types", "jar", "bundle", "-cachepath", found],
+                [*command, "-settings", settings, "-ivy", module, "-confs", "default", "-cachepath", found],
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -139,7 +140,9 @@ def _settings_xml(ivy_cache: Path, repository: str) -> str:
     return f"""<ivysettings>
   <settings defaultResolver="maven"/>
   <caches defaultCacheDir={quoteattr(str(ivy_cache))}/>
-  <timeout-constraints><timeout-constraint name="net" connectionTimeout="15000" readTimeout="120000"/></timeout-constraints>
+  <timeout-constraints>
+    <timeout-constraint name="net" connectionTimeout="15000" readTimeout="120000"/>
+  </timeout-constraints>
   <resolvers><ibiblio name="maven" m2compatible="true" root={root} timeoutConstraint="net"/></resolvers>
 </ivysettings>"""
 
@@ -178,7 +181,11 @@ def _proxy_flags() -> list[str]:
 
 def _reason(output: str) -> str:
     problems = [line.strip() for line in output.splitlines()]
-    for pattern in (r"Server access error.*", r".*(?:UnknownHost|Connect|SSL|SocketTimeout)\w*Exception.*", r"unresolved dependency.*"):
+    for pattern in (
+        r"Server access error.*",
+        r".*(?:UnknownHost|Connect|SSL|SocketTimeout)\w*Exception.*",
+        r"unresolved dependency.*",
+    ):
         for line in problems:
             if match := re.search(pattern, line):
                 return match[0].strip(": ")
@@ -190,10 +197,10 @@ def _unresolved(coordinates: list[str], repository: str, reason: str) -> SetupEr
     shown = urllib.parse.urlsplit(repository)._replace(query="", fragment="")
     shown = shown._replace(netloc=shown.netloc.rpartition("@")[2])
     return SetupError(
-        f"The jars of {', '.join(coordinates)} are not in the cache {cache_dir()} and could not be downloaded from "
-        f"{shown.geturl()} ({reason[:300]}).",
-        "Connect to the network for the first start, or set LAKEKIT_MAVEN_REPOSITORY to a mirror you can reach, "
-        "or LAKEKIT_CACHE to a folder that was filled elsewhere.",
+        f"The jars of {', '.join(coordinates)} are not in the cache {cache_dir()} and could not be "
+        f"downloaded from {shown.geturl()} ({reason[:300]}).",
+        "Connect to the network for the first start, or set LAKEKIT_MAVEN_REPOSITORY to a mirror you can "
+        "reach, or LAKEKIT_CACHE to a folder that was filled elsewhere.",
     )
 
 

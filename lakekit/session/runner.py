@@ -59,7 +59,7 @@ class ClusterRunner:
         """
         self._spark = spark
         ship_package(spark)
-        missing = self._run_checked()
+        missing = self._missing_there()
         if missing:
             raise SessionError(
                 f"The Python of the Spark server lacks {', '.join(missing)}.",
@@ -84,10 +84,10 @@ class ClusterRunner:
         ok, result = pickle.loads(self._collect(task))
         if not ok:
             raise result
-        return result  # type: ignore[no-any-return]
+        return result
 
-    def _run_checked(self) -> list[str]:
-        """Packages that the workers cannot import. The task may not refer to lakekit: it may be what is missing."""
+    def _missing_there(self) -> list[str]:
+        """Packages that the workers cannot import; the task may not refer to lakekit, which may be one."""
         names = _NEEDED
 
         def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -101,7 +101,7 @@ class ClusterRunner:
             missing = [name for name in names if importlib.util.find_spec(name) is None]
             yield pa.RecordBatch.from_pydict({"part": [0], "data": [pickle.dumps(missing)]})
 
-        return pickle.loads(self._collect(_by_value(task)))  # type: ignore[no-any-return]
+        return pickle.loads(self._collect(_by_value(task)))
 
     def _collect(self, task: Callable[..., Any]) -> bytes:
         try:
@@ -160,7 +160,8 @@ def _task_failed(error: Exception) -> SessionError:
     if "PYTHON_VERSION_MISMATCH" in text:
         here = f"{sys.version_info[0]}.{sys.version_info[1]}"
         return SessionError(
-            f"The Spark server runs another Python than this one ({here}).", f"Use Python {here} on both sides."
+            f"The Spark server runs another Python than this one ({here}).",
+            f"Use Python {here} on both sides.",
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if "Error" in line and not line.startswith("at ")]

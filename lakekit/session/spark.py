@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shlex
 import shutil
 import site
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -25,7 +27,7 @@ DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _RESERVED = {"spark.sql.warehouse.dir": "warehouse=", "spark.remote": "remote="}
 # Settings of which both the user's part and lakekit's part must be there, and what stands between them.
-_JOINED = {"spark.sql.extensions": ",", "spark.jars": ",", "spark.driver.extraJavaOptions": " "}
+JOINED = {"spark.sql.extensions": ",", "spark.jars": ",", "spark.driver.extraJavaOptions": " "}
 _GIB = 1 << 30
 
 
@@ -38,7 +40,9 @@ def check_config(config: Mapping[str, object] | None) -> dict[str, str]:
     settings = {}
     for key, value in (config or {}).items():
         if key in _RESERVED:
-            raise InvalidOptionError(f"'{key}' cannot be set in config.", f"Pass it as connect({_RESERVED[key]}…).")
+            raise InvalidOptionError(
+                f"'{key}' cannot be set in config.", f"Pass it as connect({_RESERVED[key]}…)."
+            )
         if not key.startswith("spark."):
             raise InvalidOptionError(f"'{key}' is no Spark setting.", "Keys in config start with 'spark.'.")
         settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
@@ -90,7 +94,8 @@ def local_settings(warehouse: str, folder: Path, config: Mapping[str, str]) -> d
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder),
         # The JVM resolves relative paths against user.dir; Spark 4.0 would put a folder `artifacts` there.
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} " + shlex.quote(f"-Duser.dir={folder}"),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} "
+        + shlex.quote(f"-Duser.dir={folder}"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": warehouse,
         "spark.sql.extensions": DELTA_EXTENSION,
@@ -105,7 +110,7 @@ def local_settings(warehouse: str, folder: Path, config: Mapping[str, str]) -> d
     if python_path := _python_path():
         settings["spark.executorEnv.PYTHONPATH"] = python_path
     for key, value in config.items():
-        joint = _JOINED.get(key)
+        joint = JOINED.get(key)
         keep = joint and key in settings and settings[key] not in value.split(joint)
         settings[key] = f"{settings[key]}{joint}{value}" if keep else value
     return settings
@@ -118,60 +123,62 @@ def start_local(warehouse: str, config: Mapping[str, str]) -> tuple[SparkSession
         SetupError: if Java, jars or packages are missing.
         SessionError: if Spark does not start.
     """
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
-
     versions.check_packages()
     java = find_java()
     delta_jars = jars.not_in_spark(jars.resolve(versions.delta_coordinates()))
     folder = Path(tempfile.mkdtemp(prefix="lakekit-")).resolve()
-    own = ",".join(map(str, delta_jars))
-    asked = {**config, "spark.jars": ",".join(filter(None, [_absolute(config.get("spark.jars", "")), own]))}
-    settings = local_settings(warehouse, folder, asked)
+    every_jar = [*filter(None, config.get("spark.jars", "").split(",")), *map(str, delta_jars)]
+    asked = {**config, "spark.jars": ",".join(map(_absolute, every_jar))}
     # Workers must be this very interpreter: another one may lack pyarrow, or be of another version.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     quiet_python_logs()
     end_jvm()
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    log = folder / "spark.log"
     try:
-        with log.open("ab") as stderr:
-            gateway = launch_gateway(conf, {"stderr": stderr})
-        # Hadoop, which reads user.dir anew, gets the user's folder back: relative paths in SQL mean that one.
-        gateway.jvm.java.lang.System.setProperty("user.dir", os.getcwd())
-        gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
-        context = SparkContext(conf=conf, gateway=gateway)
-        return SparkSession.builder.config(conf=context.getConf()).getOrCreate(), folder
-    except Exception as error:
-        reason = _last_problem(log) or str(error).splitlines()[0]
+        return _launch(local_settings(warehouse, folder, asked), folder / "spark.log"), folder
+    except BaseException as error:
+        reason = _last_problem(folder / "spark.log") or str(error).partition("\n")[0]
         end_jvm()
         shutil.rmtree(folder, ignore_errors=True)
+        if not isinstance(error, Exception):
+            raise
         raise SessionError(
             f"Spark did not start: {reason}", "Check the settings in config=, and the memory of this machine."
         ) from error
 
 
+def _launch(settings: Mapping[str, str], log: Path) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with log.open("ab") as stderr:
+        gateway = launch_gateway(conf, {"stderr": stderr})
+    # Hadoop, which reads user.dir anew, gets the user's folder back: relative paths in SQL mean that one.
+    gateway.jvm.java.lang.System.setProperty("user.dir", os.getcwd())
+    gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+    context = SparkContext(conf=conf, gateway=gateway)
+    return SparkSession.builder.config(conf=context.getConf()).getOrCreate()
+
+
 def end_jvm() -> None:
-    """Ends the JVM that pyspark keeps after `stop()`, so that the next start can have other jars and memory."""
+    """Ends the JVM that pyspark keeps after `stop()`: the next start may want other jars and memory."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     gateway: Any = SparkContext._gateway
     if gateway is None:
         return
-    try:
+    with contextlib.suppress(OSError):  # it may be gone already
         gateway.shutdown()
-    except OSError:
-        pass  # it is gone already
     process = getattr(gateway, "proc", None)
     if process is not None:
         process.stdin.close()
         try:
             process.wait(timeout=20)
-        except TimeoutError:
+        except subprocess.TimeoutExpired:
             process.kill()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
@@ -199,11 +206,13 @@ def _python_path() -> str:
     return "" if root in {str(Path(path).resolve()) for path in installed} else root
 
 
-def _absolute(paths: str) -> str:
-    return ",".join(p if "://" in p or not p else os.path.abspath(p) for p in paths.split(","))
+def _absolute(jar: str) -> str:
+    return jar if "://" in jar else os.path.abspath(jar)
 
 
 def _last_problem(log: Path) -> str:
+    if not log.exists():
+        return ""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
     problems = [line for line in lines if "Exception" in line or "rror" in line]
     return (problems or lines or [""])[0][:500]
