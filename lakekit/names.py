@@ -70,3 +70,8 @@ def check_plain(kind: str, name: str) -> str:
             "Use 1 to 128 ASCII letters, digits and underscores (columns may have other characters).",
         )
     return name.lower()
+
+
+def literal(text: str) -> str:
+    """Quotes a text for generated Spark SQL where a bound parameter is not allowed (DDL clauses)."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
