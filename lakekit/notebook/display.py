@@ -1,0 +1,159 @@
+"""What a result looks like: an HTML table in a notebook, aligned text in a terminal.
+
+Every value, column name and message is escaped here. Colours are left to the page (dark theme included).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+MAX_CELL = 300
+"""Characters of one value that are shown; the rest is cut off with an ellipsis."""
+
+_MAX_TEXT_CELL = 60
+_TABLE = "border-collapse:collapse;margin:0;font-variant-numeric:tabular-nums"
+_HEAD = "text-align:{align};padding:3px 10px;border-bottom:1px solid rgba(128,128,128,.6);white-space:nowrap"
+_CELL = (
+    "text-align:{align};padding:2px 10px;border-bottom:1px solid rgba(128,128,128,.18);white-space:pre-wrap"
+)
+_NOTE = "margin-top:4px;font-size:85%;opacity:.75"
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """The rows of one statement that are shown, and a line about them.
+
+    Attributes:
+        columns: the names, which may repeat.
+        rows: the values, at most the limit.
+        more: whether the query has rows that are not here.
+        seconds: the time from the start of the statement to its rows.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    more: bool
+    seconds: float
+
+    @property
+    def note(self) -> str:
+        """The line under the table: how many rows, whether there is more, and how long it took."""
+        count = f"{len(self.rows):,} row" + ("" if len(self.rows) == 1 else "s")
+        shown = f"first {count}, there is more (--limit N shows more)" if self.more else count
+        return f"{shown} · {duration(self.seconds)}"
+
+    def _repr_html_(self) -> str:
+        aligns = ["right" if numeric else "left" for numeric in self._numeric()]
+        head = "".join(
+            f'<th style="{_HEAD.format(align=a)}">{html.escape(c)}</th>'
+            for c, a in zip(self.columns, aligns, strict=True)
+        )
+        body = "".join(
+            "<tr>" + "".join(_html_cell(v, a) for v, a in zip(row, aligns, strict=True)) + "</tr>"
+            for row in self.rows
+        )
+        return (
+            f'<div class="lakekit-result"><div style="overflow-x:auto"><table style="{_TABLE}">'
+            f'<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div><div style="{_NOTE}">{html.escape(self.note)}</div></div>'
+        )
+
+    def __repr__(self) -> str:
+        texts = [[_one_line(text(v)) for v in row] for row in self.rows]
+        names = [_one_line(c) for c in self.columns]
+        widths = [max([len(n), *(len(row[i]) for row in texts)]) for i, n in enumerate(names)]
+        numeric = self._numeric()
+
+        def line(values: Sequence[str]) -> str:
+            cells = (v.rjust(w) if n else v.ljust(w) for v, w, n in zip(values, widths, numeric, strict=True))
+            return " | ".join(cells).rstrip()
+
+        rule = "-+-".join("-" * w for w in widths)
+        return "\n".join([line(names), rule, *map(line, texts), self.note])
+
+    def _numeric(self) -> list[bool]:
+        """Tells of each column whether it holds numbers."""
+        return [_is_numeric([row[i] for row in self.rows]) for i in range(len(self.columns))]
+
+
+@dataclass(frozen=True)
+class Note:
+    """One line about a statement that has no rows to show."""
+
+    message: str
+
+    def _repr_html_(self) -> str:
+        return f'<div class="lakekit-result" style="{_NOTE}">{html.escape(self.message)}</div>'
+
+    def __repr__(self) -> str:
+        return self.message
+
+
+def duration(seconds: float) -> str:
+    """Says a time as people do: ``42 ms``, ``1.3 s``, ``2 min 5 s``."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
+def text(value: Any) -> str:
+    """Says one value of a row as text, the way Spark SQL prints it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return (
+            repr(value)
+            if math.isfinite(value)
+            else {"nan": "NaN", "inf": "Infinity"}.get(str(value), "-Infinity")
+        )
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dt.datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, (bytes, bytearray)):
+        return f"X'{bytes(value).hex()}'"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{text(k)}: {text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, tuple):  # a Row, which is a named tuple in all but type
+        names = getattr(value, "__fields__", None) or getattr(value, "_fields", None)
+        parts = [text(v) for v in value]
+        return (
+            "{" + ", ".join(f"{n}: {p}" for n, p in zip(names, parts, strict=True) if n) + "}"
+            if names
+            else str(parts)
+        )
+    if isinstance(value, list):
+        return "[" + ", ".join(map(text, value)) + "]"
+    return str(value)
+
+
+def _html_cell(value: Any, align: str) -> str:
+    style = _CELL.format(align=align)
+    if value is None:
+        return f'<td style="{style};opacity:.5;font-style:italic">null</td>'
+    shown = text(value)
+    if len(shown) > MAX_CELL:
+        shown = shown[:MAX_CELL] + "…"
+    return f'<td style="{style}">{html.escape(shown)}</td>'
+
+
+def _one_line(value: str) -> str:
+    flat = "".join(c if c.isprintable() else " " for c in value)
+    return flat if len(flat) <= _MAX_TEXT_CELL else flat[: _MAX_TEXT_CELL - 1] + "…"
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    known = [v for v in values if v is not None]
+    return bool(known) and all(
+        isinstance(v, (int, float, Decimal)) and not isinstance(v, bool) for v in known
+    )

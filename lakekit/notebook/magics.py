@@ -1,0 +1,165 @@
+"""``%%lakesql`` and ``%lakesql``: SQL cells over the lake that is open."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Mapping
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.display import display
+
+from lakekit.errors import LakeError, QueryError
+from lakekit.notebook.display import Note, ResultTable, duration
+from lakekit.notebook.options import OPTIONS, parse_cell, parse_line
+from lakekit.notebook.running import run_cancellable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakekit.lake import Lake
+
+_SCALARS = (str, int, float, bool, Decimal, dt.date, dt.datetime, dt.timedelta, bytes, bytearray)
+
+_HELP = """Runs Spark SQL and lakekit's additions on the lake that is open.
+
+    %%lakesql [NAME <<] [options]      %lakesql [NAME <<] [options] SQL
+    SQL; more SQL
+
+The lake is that of the last lakekit.connect(); without one, it is opened with the warehouse ./warehouse.
+`:name` in the SQL is the value of --param name=…, or of the notebook's variable of that name; it is bound,
+never pasted. With several statements each shows its own result.
+
+Options (only on the magic's own line):
+    NAME <<             the same as --into NAME
+"""
+
+
+@magics_class
+class LakeMagics(Magics):
+    """The SQL magics of lakekit."""
+
+    # Without no_var_expand IPython would rewrite {…} and $name in SQL: JSON, and system tables (t$files).
+    @no_var_expand
+    @line_cell_magic
+    def lakesql(self, line: str, cell: str | None = None) -> None:  # noqa: D102 (set below: it lists the options)
+        options, text = parse_line(line) if cell is None else parse_cell(line, cell)
+        from lakekit.sql.lexer import split
+
+        statements = split(text)
+        if not statements:
+            raise QueryError("There is no SQL to run.", f"For help: {'%' if cell is None else '%%'}lakesql?")
+        lake = _open_lake()
+        for number, statement in enumerate(statements, start=1):
+            params = self._bind(statement, options.params)
+            into = options.into if number == len(statements) else None
+            self._run(lake, statement, params, options.limit, into)
+
+    lakesql.__doc__ = _HELP + "\n".join(f"    {name} {text}" for name, text in OPTIONS.items())
+
+    def _run(
+        self, lake: Lake, statement: str, params: Mapping[str, Any], limit: int, into: str | None
+    ) -> None:
+        started = time.monotonic()
+        if into is not None:
+            frame = run_cancellable(lake.spark, lambda: lake.sql(statement, **params))
+            self._variables[into] = frame
+            names = ", ".join(frame.columns)
+            _show(Note(f"{into}: Spark DataFrame with {names or 'no columns'} · nothing was fetched"))
+            return
+        columns, rows = run_cancellable(
+            lake.spark, lambda: _fetch(lake, lake.sql(statement, **params), limit)
+        )
+        seconds = time.monotonic() - started
+        if columns:
+            _show(ResultTable(columns, rows[:limit], len(rows) > limit, seconds))
+        else:
+            _show(Note(f"done · {duration(seconds)}"))
+
+    def _bind(self, statement: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the values of the names that stand in the statement."""
+        bound: dict[str, Any] = {}
+        for name in parameter_names(statement):
+            if name in given:
+                bound[name] = given[name]
+            elif name in self._variables:
+                bound[name] = _sql_value(name, self._variables[name])
+            else:
+                raise QueryError(
+                    f"The SQL names :{name}, and the notebook has no variable '{name}'.",
+                    f"Set {name} = … in a cell, or add --param {name}=… on the magic's line.",
+                )
+        return bound
+
+
+def _show(result: ResultTable | Note) -> None:
+    display(result)  # type: ignore[no-untyped-call]
+
+
+def parameter_names(statement: str) -> list[str]:
+    """Returns the names of the ``:name`` parameters of a statement, in order, each once."""
+    from lakekit.sql.lexer import Kind, tokenize
+
+    tokens = tokenize(statement)
+    names = (
+        word.text
+        for colon, word in pairwise(tokens)
+        if colon.at(":") and word.kind is Kind.WORD and colon.end == word.start
+    )
+    return list(dict.fromkeys(names))
+
+
+def _open_lake() -> Lake:
+    from lakekit.session.connect import connect, current
+
+    lake = current()
+    return connect() if lake is None or lake.stopped else lake
+
+
+def _fetch(lake: Lake, frame: DataFrame, limit: int) -> tuple[list[str], list[list[Any]]]:
+    """Returns the column names and at most limit + 1 rows, in one Spark job."""
+    columns = list(frame.columns)
+    if not columns:
+        return columns, []
+    from pyspark.sql.types import TimestampType
+
+    try:
+        rows = [list(row) for row in frame.take(limit + 1)]
+    except LakeError:
+        raise
+    except Exception as error:
+        raise _query_error(error) from error
+    instants = [i for i, f in enumerate(frame.schema.fields) if isinstance(f.dataType, TimestampType)]
+    if instants:
+        # PySpark hands out the time of this machine; SQL means that of the session.
+        zone = ZoneInfo(lake.spark.conf.get("spark.sql.session.timeZone") or "UTC")
+        for row in rows:
+            for i in instants:
+                row[i] = row[i] and row[i].astimezone(zone).replace(tzinfo=None)
+    return columns, rows
+
+
+def _query_error(error: Exception) -> LakeError:
+    from lakekit.session.failures import spark_failure
+
+    return spark_failure(error, "The query")
+
+
+def _sql_value(name: str, value: Any) -> Any:
+    """Returns a variable as a value Spark can bind; NumPy and pandas scalars become Python's."""
+    if hasattr(value, "to_pydatetime"):
+        value = value.to_pydatetime()
+    elif hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = value.item()
+    if value is None or isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, (list, tuple)) and all(v is None or isinstance(v, _SCALARS) for v in value):
+        return list(value)
+    raise QueryError(
+        f":{name} is a {type(value).__name__}, which is no SQL value.",
+        "Bind a string, number, boolean, date, time, bytes, None, or a list of them.",
+    )

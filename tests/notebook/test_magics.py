@@ -1,0 +1,306 @@
+"""The magics over a stand-in for the lake: what is asked of it, and what is shown."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+from IPython.core.error import UsageError
+from IPython.testing.globalipapp import get_ipython
+from IPython.utils.capture import capture_output
+from pyspark.sql import Row
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from lakekit.errors import InvalidOptionError, QueryError
+from lakekit.notebook.magics import parameter_names
+from lakekit.notebook.running import QueryInterrupted
+
+
+class Frame:
+    """A result that counts how often it is run."""
+
+    def __init__(self, names, rows, kind=None):
+        self.columns = names
+        self.schema = StructType([StructField(n, kind or StringType()) for n in names])
+        self.rows = [Row(*row) for row in rows]
+        self.taken = []
+
+    def take(self, count):
+        self.taken.append(count)
+        return self.rows[:count]
+
+
+class Context:
+    def __init__(self):
+        self.cancelled = threading.Event()
+
+    def addJobTag(self, tag):  # noqa: N802
+        self.tag = tag
+
+    def cancelJobsWithTag(self, tag):  # noqa: N802
+        assert tag == self.tag
+        self.cancelled.set()
+
+
+class Session:
+    def __init__(self):
+        self.sparkContext = Context()
+        self.conf = {"spark.sql.session.timeZone": "UTC"}
+
+
+class FakeLake:
+    stopped = False
+
+    def __init__(self):
+        self.spark = Session()
+        self.asked = []
+        self.frame = Frame(["n"], [[i] for i in range(50)], LongType())
+        self.action = None
+
+    def sql(self, query, /, **params):
+        self.asked.append((query, params))
+        if self.action:
+            self.action()
+        return self.frame
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    lake = FakeLake()
+    monkeypatch.setattr("lakekit.session.connect.current", lambda: lake)
+    return lake
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    shell = get_ipython()
+    shell.run_line_magic("load_ext", "lakekit")
+    return shell
+
+
+@pytest.fixture
+def shell(loaded, fake):
+    before = dict(loaded.user_ns)
+    yield loaded
+    for name in set(loaded.user_ns) - set(before):
+        del loaded.user_ns[name]
+
+
+def cell(shell, line, body):
+    """Runs a cell and returns what it displayed, as plain text."""
+    with capture_output() as captured:
+        shell.run_cell_magic("lakesql", line, body)
+    return [output.data["text/plain"] for output in captured.outputs]
+
+
+def test_a_cell_shows_its_rows_and_asks_for_one_more_than_the_limit(shell, fake):
+    (shown,) = cell(shell, "--limit 3", "SELECT n FROM t")
+    assert fake.asked == [("SELECT n FROM t", {})]
+    assert fake.frame.taken == [4]
+    assert shown.splitlines()[:5] == ["n", "-", "0", "1", "2"]
+    assert "first 3 rows, there is more" in shown
+
+
+def test_all_rows_fit_into_the_limit(shell, fake):
+    (shown,) = cell(shell, "--limit 50", "SELECT n FROM t")
+    assert "50 rows" in shown
+    assert "more" not in shown
+
+
+def test_a_line_magic_runs_its_sql(shell, fake):
+    with capture_output() as captured:
+        shell.run_line_magic("lakesql", "--limit 2 SELECT a FROM `t$files` WHERE x -> '{y}'")
+    assert fake.asked == [("SELECT a FROM `t$files` WHERE x -> '{y}'", {})]
+    assert len(captured.outputs) == 1
+
+
+def test_braces_and_dollars_of_sql_are_not_expanded(shell, fake):
+    shell.user_ns["files"] = "gone"
+    shell.user_ns["a"] = "gone"
+    sql = """SELECT '{a}', '{"a": 1}' FROM orders$files"""
+    with capture_output():
+        shell.run_cell(f"%lakesql {sql}")
+        shell.run_cell(f"%%lakesql\n{sql}")
+    assert [query for query, _ in fake.asked] == [sql, sql]
+
+
+def test_each_statement_shows_its_result_in_turn(shell, fake):
+    shown = cell(shell, "", "SELECT 1; -- a comment; with a semicolon\nSELECT ';';")
+    assert [query for query, _ in fake.asked] == ["SELECT 1", "SELECT ';'"]
+    assert len(shown) == 2
+
+
+def test_a_statement_without_a_result_says_that_it_is_done(shell, fake):
+    fake.frame = Frame([], [])
+    (shown,) = cell(shell, "", "CREATE TABLE t (a INT)")
+    assert shown.startswith("done")
+    assert fake.frame.taken == []
+
+
+@pytest.mark.parametrize("line", ["--into delays", "delays <<"])
+def test_into_keeps_the_frame_and_runs_nothing(shell, fake, line):
+    (shown,) = cell(shell, line, "SELECT n FROM t")
+    assert shell.user_ns["delays"] is fake.frame
+    assert fake.frame.taken == []
+    assert "delays" in shown
+
+
+def test_into_takes_the_last_statement(shell, fake):
+    cell(shell, "--into last", "SELECT 1; SELECT 2")
+    assert fake.frame.taken == [21]
+    assert shell.user_ns["last"] is fake.frame
+
+
+def test_parameters_come_from_the_line_then_from_variables(shell, fake):
+    shell.user_ns.update(day=8, carrier="UA", unused=object())
+    cell(shell, "--param day=9", "SELECT :day, :carrier, ':no', x::int -- :neither\n")
+    assert fake.asked[0][1] == {"day": 9, "carrier": "UA"}
+
+
+def test_each_statement_gets_its_own_parameters(shell, fake):
+    shell.user_ns.update(a=1, b=2)
+    cell(shell, "", "SELECT :a; SELECT :b")
+    assert [params for _, params in fake.asked] == [{"a": 1}, {"b": 2}]
+
+
+@pytest.mark.parametrize(
+    ("value", "bound"),
+    [
+        (np.int64(3), 3),
+        (np.float32(0.5), 0.5),
+        (pd.Timestamp("2013-02-08"), dt.datetime(2013, 2, 8)),  # noqa: DTZ001
+        (None, None),
+        (["a", "b"], ["a", "b"]),
+        (("a",), ["a"]),
+        (dt.date(2013, 2, 8), dt.date(2013, 2, 8)),
+    ],
+)
+def test_values_of_variables_become_plain(shell, fake, value, bound):
+    shell.user_ns["value"] = value
+    cell(shell, "", "SELECT :value")
+    assert fake.asked[0][1] == {"value": bound}
+    assert type(fake.asked[0][1]["value"]) is type(bound)
+
+
+@pytest.mark.parametrize("value", [object(), len, {"a": 1}, [object()], pd.DataFrame({"a": [1]})])
+def test_a_variable_that_is_no_value_is_refused(shell, fake, value):
+    shell.user_ns["value"] = value
+    with pytest.raises(QueryError, match=":value is a"):
+        shell.run_cell_magic("lakesql", "", "SELECT :value")
+    assert fake.asked == []
+
+
+def test_a_missing_parameter_is_named(shell, fake):
+    with pytest.raises(QueryError, match="no variable 'nowhere'"):
+        shell.run_cell_magic("lakesql", "", "SELECT :nowhere")
+    assert fake.asked == []
+
+
+def test_parameters_of_later_statements_may_be_missing_until_they_run(shell, fake):
+    with capture_output() as captured, pytest.raises(QueryError, match="nowhere"):
+        shell.run_cell_magic("lakesql", "", "SELECT 1; SELECT :nowhere")
+    assert len(captured.outputs) == 1
+
+
+@pytest.mark.parametrize("body", ["", "  \n", ";", "-- only a comment"])
+def test_no_sql_is_an_error(shell, fake, body):
+    with pytest.raises(QueryError, match="no SQL"):
+        shell.run_cell_magic("lakesql", "", body or "\n")
+
+
+def test_errors_are_a_few_lines(shell, fake):
+    def fail():
+        raise QueryError("No such thing.", "Try another.")
+
+    fake.action = fail
+    with capture_output() as captured:
+        result = shell.run_cell("%%lakesql\nSELECT 1")
+    assert isinstance(result.error_in_exec, QueryError)
+    shown = captured.stdout + captured.stderr
+    assert "QueryError: No such thing.\nHint: Try another." in shown
+    assert "Traceback" not in shown
+
+
+def test_errors_of_spark_become_errors_of_the_query(shell, fake):
+    def fail(count):
+        raise RuntimeError("[DIVIDE_BY_ZERO] Division by zero.\n\tat org.apache.spark.Stack")
+
+    fake.frame.take = fail
+    with pytest.raises(QueryError, match="Division by zero") as caught:
+        shell.run_cell_magic("lakesql", "", "SELECT 1/0")
+    assert "Stack" not in str(caught.value)
+
+
+def test_unknown_options_are_errors(shell, fake):
+    with pytest.raises((InvalidOptionError, UsageError), match="--limit"):
+        shell.run_cell_magic("lakesql", "--limits 4", "SELECT 1")
+    assert fake.asked == []
+
+
+def test_an_interrupt_cancels_the_jobs_of_the_statement(shell, fake, monkeypatch):
+    context = fake.spark.sparkContext
+    started = threading.Event()
+
+    def work():
+        started.set()
+        assert context.cancelled.wait(30)
+        raise RuntimeError("[SPARK_JOB_CANCELLED] Job 1 cancelled.")
+
+    fake.action = work
+    real_wait = threading.Event.wait
+    interrupted = []
+
+    def wait(self, timeout=None):
+        # What Ctrl-C does to the thread that waits.
+        if started.is_set() and not interrupted and threading.current_thread() is threading.main_thread():
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        return real_wait(self, timeout)
+
+    monkeypatch.setattr(threading.Event, "wait", wait)
+    with pytest.raises(QueryInterrupted, match="was cancelled"):
+        shell.run_cell_magic("lakesql", "", "SELECT slow")
+    assert context.cancelled.is_set()
+
+
+def test_instants_are_shown_in_the_time_zone_of_the_session(shell, fake):
+    moment = dt.datetime(2013, 2, 8, 12, tzinfo=ZoneInfo("UTC"))
+    local = moment.astimezone().replace(tzinfo=None)
+    fake.frame = Frame(["at"], [[local], [None]], TimestampType())
+    fake.spark.conf["spark.sql.session.timeZone"] = "America/New_York"
+    (shown,) = cell(shell, "", "SELECT at FROM t")
+    assert "2013-02-08 07:00:00" in shown
+
+
+def test_the_lake_is_opened_on_first_use(loaded, monkeypatch):
+    lake = FakeLake()
+    monkeypatch.setattr("lakekit.session.connect.current", lambda: None)
+    monkeypatch.setattr("lakekit.session.connect.connect", lambda: lake)
+    cell(loaded, "", "SELECT 1")
+    assert len(lake.asked) == 1
+
+
+def test_help_names_every_option(loaded):
+    from lakekit.notebook.options import OPTIONS
+
+    text = loaded.find_line_magic("lakesql").__doc__
+    assert all(option in text for option in OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SELECT :a + :b - :a", ["a", "b"]),
+        ("SELECT ':a', \":b\", `:c` -- :d\n/* :e */", []),
+        ("SELECT x::int, '{\"a\":1}'", []),
+        ("WHERE d = DATE :a", ["a"]),
+        ("label: BEGIN SELECT 1; END", []),
+        ("SELECT a[1], map(1, 2)", []),
+    ],
+)
+def test_parameter_names(sql, names):
+    assert parameter_names(sql) == names
