@@ -1,13 +1,15 @@
 """Predicates on the columns of one table, as plain data.
 
-They say what rows a query wants in the few forms that statistics can judge. Each is true, false or unknown for a row
-as in SQL, and a row is wanted only where it is true: a comparison with null wants nothing. What cannot be said in
-these forms is left out of an `And`, or replaced by `Anything`: wanting more rows than the query does is always safe.
+They say what rows a query wants in the few forms that statistics can judge. Each is true, false or unknown
+for a row
+as in SQL, and a row is wanted only where it is true: a comparison with null wants nothing. What cannot be
+said in these forms is left out of an `And`, or replaced by `Anything`: wanting more rows than the query does
+is always safe.
 
 A column is its name in any case; a field of a struct is ``outer.inner``.
 
-Values are Python values: int, float, Decimal, str, bytes, bool, date; a timestamp is an aware datetime, a timestamp
-without time zone a naive one.
+Values are Python values: int, float, Decimal, str, bytes, bool, date; a timestamp is an aware datetime, a
+timestamp without time zone a naive one.
 """
 
 from __future__ import annotations
@@ -113,7 +115,9 @@ class Anything:
         return self.text or "TRUE"
 
 
-Predicate = Union[Comparison, In, IsNull, IsNotNull, StartsWith, And, Or, Anything]
+Predicate = Union[  # noqa: UP007 - also a value at run time
+    Comparison, In, IsNull, IsNotNull, StartsWith, And, Or, Anything
+]
 
 
 def all_of(*children: Predicate) -> Predicate:

@@ -1,19 +1,20 @@
 """Thrift's compact protocol, as far as Parquet metadata needs it.
 
-PyArrow does not show where the page indexes of a Parquet file are, so its footer is read here. The format is that of
-Thrift's ``doc/specs/thrift-compact-protocol.md``. Structs become dictionaries from field number to value.
+PyArrow does not show where the page indexes of a Parquet file are, so its footer is read here. The format is
+that of Thrift's ``doc/specs/thrift-compact-protocol.md``. Structs become dictionaries from field number to
+value.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Container, Iterator, Sequence
-from typing import Any, Union
+from typing import Any
 
 Field = tuple[int, str, Any]
 """A field to write: its number, its type (see `encode`) and its value."""
 
-Buffer = Union[bytes, bytearray, memoryview]
+Buffer = bytes | bytearray | memoryview
 
 _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = range(14)
 _TYPE_CODES = {"i32": _I32, "i64": _I64, "binary": _BINARY, "struct": _STRUCT, "raw_struct": _STRUCT}
@@ -35,7 +36,8 @@ class Reader:
         """Reads one struct.
 
         Args:
-            raw_lists: numbers of fields whose list elements are wanted as encoded bytes, to be read later or copied.
+            raw_lists: numbers of fields whose list elements are wanted as encoded bytes, to be read later or
+                copied.
 
         Raises:
             ThriftError: if the bytes end too early or hold an unknown type.
@@ -144,8 +146,9 @@ def encode(fields: Sequence[Field]) -> bytes:
     """Writes a struct.
 
     Args:
-        fields: number, type and value of each field, ascending by number. Types: ``i32``, ``i64``, ``binary`` (bytes),
-            ``struct`` (fields), ``raw_struct`` (bytes of an encoded struct), ``list<T>`` of any of these.
+        fields: number, type and value of each field, ascending by number. Types: ``i32``, ``i64``,
+            ``binary`` (bytes), ``struct`` (fields), ``raw_struct`` (bytes of an encoded struct), ``list<T>``
+            of any of these.
     """
     out = bytearray()
     last = 0

@@ -1,0 +1,147 @@
+"""Reads single pages of Parquet columns.
+
+PyArrow reads a column chunk from its start. To read one page of it, the page (and the dictionary page it
+needs) is
+made a Parquet file of its own, in memory, with a footer that describes just that: PyArrow then decodes it,
+whatever its encoding and compression. The page index guarantees that pages start at a row.
+"""
+
+from __future__ import annotations
+
+import bisect
+import struct
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakekit.skipping.parquet_index import DataFileError, Pages, ParquetIndex
+from lakekit.skipping.thrift import Field, Reader, ThriftError, encode
+from lakekit.skipping.values import Column
+
+_MAGIC = b"PAR1"
+_ROOT = encode([(4, "binary", b"schema"), (5, "i32", 1)])
+
+# Fields of ColumnMetaData in parquet.thrift
+_TYPE, _ENCODINGS, _PATH, _CODEC, _DATA_OFFSET, _DICTIONARY_OFFSET = 1, 2, 3, 4, 9, 11
+# Fields of PageHeader, and values of Encoding
+_PAGE_V1, _PAGE_V2 = 5, 8
+_DICTIONARY_ENCODINGS = (2, 8)
+
+
+class GroupReader:
+    """Reads rows of one row group, as few pages of each column as the file's page index allows."""
+
+    def __init__(self, source: pa.NativeFile, index: ParquetIndex, group: int, path: str) -> None:
+        """Reads nothing yet; `path` is named in errors."""
+        self._source = source
+        self._index = index
+        self._group = group
+        self._path = path
+        self.rows: int = index.metadata.row_group(group).num_rows
+
+    def read(self, columns: Sequence[Column], start: int, stop: int) -> dict[str, pa.Array]:
+        """Returns the rows from `start` up to `stop` (not included) of top-level columns.
+
+        Returns:
+            The columns by name, in the types of the file; one that the file does not have is left out.
+
+        Raises:
+            DataFileError: if the file is damaged.
+        """
+        found: dict[str, pa.Array] = {}
+        whole: list[str] = []
+        try:
+            for column in columns:
+                values = self._read_pages(column, start, stop)
+                if values is None:
+                    whole.append(column.name)
+                else:
+                    found[column.name] = values
+            if whole:
+                found.update(self._read_whole(whole, start, stop))
+        except (pa.ArrowException, OSError) as error:
+            raise DataFileError.of(self._path, str(error).splitlines()[0]) from error
+        return found
+
+    def _read_whole(self, names: Sequence[str], start: int, stop: int) -> dict[str, pa.Array]:
+        by_name = {name.lower(): name for name in self._index.metadata.schema.to_arrow_schema().names}
+        stored = {by_name[name.lower()]: name for name in names if name.lower() in by_name}
+        if not stored:
+            return {}
+        file = pq.ParquetFile(self._source, metadata=self._index.metadata, coerce_int96_timestamp_unit="us")
+        table = file.read_row_group(self._group, columns=list(stored), use_threads=False)
+        rows = table.slice(start, stop - start)
+        return {name: _one(rows.column(stored_name)) for stored_name, name in stored.items()}
+
+    def _read_pages(self, column: Column, start: int, stop: int) -> pa.Array | None:
+        leaf = self._index.flat_leaf(column.name)
+        if leaf is None:
+            return None
+        pages = self._index.pages(self._source, self._group, leaf)
+        if pages is None or len(pages) == 1:
+            return None
+        first = bisect.bisect_right(pages.first_rows, start) - 1
+        last = bisect.bisect_left(pages.first_rows, stop)
+        data = _file_of(self._source, self._index, self._group, leaf, pages, first, last)
+        file = pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
+        values = _one(file.read_row_group(0, use_threads=False).column(0))
+        return values.slice(start - pages.first_rows[first], stop - start)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _file_of(
+    source: pa.NativeFile, index: ParquetIndex, group: int, leaf: int, pages: Pages, first: int, last: int
+) -> bytes:
+    """Returns a Parquet file that holds the pages from `first` up to `last` (not included) of one column."""
+    chunk = index.chunk(group, leaf).metadata
+    end = pages.offsets[last - 1] + pages.sizes[last - 1]
+    data = source.read_at(end - pages.offsets[first], pages.offsets[first])
+    start = min(chunk.get(_DICTIONARY_OFFSET) or chunk[_DATA_OFFSET], chunk[_DATA_OFFSET])
+    dictionary = b""
+    if start < pages.offsets[0] and _uses_dictionary(data, pages, first, last):
+        dictionary = source.read_at(pages.offsets[0] - start, start)
+    rows = pages.first_rows[last] - pages.first_rows[first]
+    size = len(dictionary) + len(data)
+    metadata: list[Field] = [
+        (1, "i32", chunk[_TYPE]),
+        (2, "list<i32>", chunk[_ENCODINGS]),
+        (3, "list<binary>", chunk[_PATH]),
+        (4, "i32", chunk[_CODEC]),
+        (5, "i64", rows),
+        (6, "i64", size),
+        (7, "i64", size),
+        (9, "i64", len(_MAGIC) + len(dictionary)),
+    ]
+    if dictionary:
+        metadata.append((11, "i64", len(_MAGIC)))
+    column: list[Field] = [(2, "i64", 0), (3, "struct", metadata)]
+    row_group: list[Field] = [(1, "list<struct>", [column]), (2, "i64", size), (3, "i64", rows)]
+    footer = encode(
+        [
+            (1, "i32", 2),
+            (2, "list<raw_struct>", [_ROOT, index.leaf_schema(leaf)]),
+            (3, "i64", rows),
+            (4, "list<struct>", [row_group]),
+        ]
+    )
+    return b"".join([_MAGIC, dictionary, data, footer, struct.pack("<I", len(footer)), _MAGIC])
+
+
+def _uses_dictionary(data: bytes, pages: Pages, first: int, last: int) -> bool:
+    """Tells whether a page needs the dictionary; writers give it up, with its size, when it has grown too large."""
+    for page in range(first, last):
+        start = pages.offsets[page] - pages.offsets[first]
+        try:
+            header = Reader(data[start : start + pages.sizes[page]]).read_struct()
+        except ThriftError:
+            return True
+        body = header.get(_PAGE_V1), header.get(_PAGE_V2)
+        encoding = body[0].get(2) if body[0] else body[1].get(4) if body[1] else None
+        if encoding is None or encoding in _DICTIONARY_ENCODINGS:
+            return True
+    return False
