@@ -60,7 +60,8 @@ class ResultTable:
         )
         return (
             f'<div class="lakekit-result"><div style="overflow-x:auto"><table style="{_TABLE}">'
-            f'<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div><div style="{_NOTE}">{html.escape(self.note)}</div></div>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            f'<div style="{_NOTE}">{html.escape(self.note)}</div></div>'
         )
 
     def __repr__(self) -> str:

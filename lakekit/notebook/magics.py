@@ -61,6 +61,10 @@ class LakeMagics(Magics):
 
     lakesql.__doc__ = _HELP + "\n".join(f"    {name} {text}" for name, text in OPTIONS.items())
 
+    @property
+    def _variables(self) -> dict[str, Any]:
+        return self.shell.user_ns  # type: ignore[union-attr]
+
     def _run(
         self, lake: Lake, statement: str, params: Mapping[str, Any], limit: int, into: str | None
     ) -> None:
@@ -68,8 +72,7 @@ class LakeMagics(Magics):
         if into is not None:
             frame = run_cancellable(lake.spark, lambda: lake.sql(statement, **params))
             self._variables[into] = frame
-            names = ", ".join(frame.columns)
-            _show(Note(f"{into}: Spark DataFrame with {names or 'no columns'} · nothing was fetched"))
+            _show(Note(f"{into}: Spark DataFrame ({', '.join(frame.columns)}) · nothing was fetched"))
             return
         columns, rows = run_cancellable(
             lake.spark, lambda: _fetch(lake, lake.sql(statement, **params), limit)
