@@ -1,304 +1,30 @@
-"""The actions of the Delta log, one dataclass each, and their JSON lines.
-
-Fields that a reader of today does not know are kept in `extra` and written back.
-"""
+"""The actions of the Delta log, one dataclass each, and their JSON lines."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from lakekit.names import BUCKET_COLUMN
-from lakekit.storage.stats import ColumnStats, ColumnTypes
+from lakekit.storage.file_actions import AddCdcFile, AddFile, DeletionVector, RemoveFile, compact, split_known
 
-TAG_LEVEL = "lake.level"
-TAG_RUN = "lake.run"
-TAG_SORT = "lake.sort"
-
-_NOTHING: Mapping[str, Any] = {}
-
-
-def _split(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if key not in known}
-
-
-def _compact(fields: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    fields.update(extra)
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class DeletionVector:
-    """Where the removed rows of a data file are listed.
-
-    `storage_type` is ``u`` (file named by uuid), ``p`` (absolute path) or ``i`` (inline); `size` in bytes;
-    `cardinality` is the number of removed rows.
-    """
-
-    storage_type: str
-    path_or_inline: str
-    offset: int | None
-    size: int
-    cardinality: int
-
-    @property
-    def unique_id(self) -> str:
-        """The identity by which the log tells versions of a file apart."""
-        suffix = "" if self.offset is None else f"@{self.offset}"
-        return f"{self.storage_type}{self.path_or_inline}{suffix}"
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any] | None) -> DeletionVector | None:
-        """Reads a ``deletionVector`` object; None stays None."""
-        if not fields:
-            return None
-        return cls(
-            fields["storageType"],
-            fields["pathOrInlineDv"],
-            fields.get("offset"),
-            fields["sizeInBytes"],
-            fields["cardinality"],
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the ``deletionVector`` object."""
-        fields = {
-            "storageType": self.storage_type,
-            "pathOrInlineDv": self.path_or_inline,
-            "offset": self.offset,
-            "sizeInBytes": self.size,
-            "cardinality": self.cardinality,
-        }
-        return _compact(fields, _NOTHING)
-
-
-_ADD_FIELDS = frozenset(
-    {
-        "path",
-        "partitionValues",
-        "size",
-        "modificationTime",
-        "dataChange",
-        "stats",
-        "tags",
-        "deletionVector",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class AddFile:
-    """A data file of the table; `path` as in the log (URL-encoded), `size` in bytes, times in ms since 1970."""
-
-    path: str
-    partition_values: Mapping[str, str | None]
-    size: int
-    modification_time: int
-    data_change: bool
-    stats: str | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    deletion_vector: DeletionVector | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    types: ColumnTypes = field(default_factory=dict, compare=False, repr=False)
-    """Column types that `column_stats` reads the bounds with; a snapshot sets them."""
-    _parsed: list[ColumnStats] = field(default_factory=list, init=False, compare=False, repr=False)
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> AddFile:
-        """Reads an ``add`` object."""
-        return cls(
-            fields["path"],
-            fields.get("partitionValues") or {},
-            fields["size"],
-            fields["modificationTime"],
-            fields["dataChange"],
-            fields.get("stats"),
-            fields.get("tags") or {},
-            DeletionVector.from_json(fields.get("deletionVector")),
-            _split(fields, _ADD_FIELDS),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the ``add`` object."""
-        fields = {
-            "path": self.path,
-            "partitionValues": dict(self.partition_values),
-            "size": self.size,
-            "modificationTime": self.modification_time,
-            "dataChange": self.data_change,
-            "stats": self.stats,
-            "tags": dict(self.tags) or None,
-            "deletionVector": self.deletion_vector.to_json() if self.deletion_vector else None,
-        }
-        return _compact(fields, self.extra)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        plain = tuple(getattr(self, item.name) for item in dataclasses.fields(self) if item.init)
-        return type(self), plain
-
-    @property
-    def file_path(self) -> str:
-        """The path of the file relative to the table, not URL-encoded."""
-        return urllib.parse.unquote(self.path)
-
-    @property
-    def column_stats(self) -> ColumnStats:
-        """The statistics, parsed when first asked for."""
-        if not self._parsed:
-            self._parsed.append(ColumnStats.parse(self.stats, self.types))
-        return self._parsed[0]
-
-    @property
-    def num_records(self) -> int | None:
-        """Rows in the file, removed ones included; None if the log does not say."""
-        return self.column_stats.num_records
-
-    @property
-    def live_records(self) -> int | None:
-        """Rows in the file that no deletion vector removes; None if the log does not say."""
-        removed = self.deletion_vector.cardinality if self.deletion_vector else 0
-        return None if self.num_records is None else self.num_records - removed
-
-    @property
-    def bucket(self) -> int | None:
-        """The bucket, from the partition value; None in tables without buckets."""
-        value = self.partition_values.get(BUCKET_COLUMN)
-        return None if value is None else int(value)
-
-    @property
-    def level(self) -> int | None:
-        """The level of the sorted run; None for files that others wrote."""
-        value = self.tags.get(TAG_LEVEL)
-        return int(value) if value is not None and value.isdigit() else None
-
-    @property
-    def run_id(self) -> str | None:
-        """The sorted run this file belongs to; None for files that others wrote."""
-        return self.tags.get(TAG_RUN)
-
-    @property
-    def sort_columns(self) -> tuple[str, ...]:
-        """The columns by which the file is sorted; empty for files that others wrote."""
-        value = self.tags.get(TAG_SORT)
-        return tuple(json.loads(value)) if value else ()
-
-    def with_types(self, types: ColumnTypes) -> AddFile:
-        """Returns the same file whose statistics are read with these column types."""
-        return self if self.types is types else dataclasses.replace(self, types=types)
-
-    def with_vector(self, vector: DeletionVector, timestamp: int, num_records: int | None = None) -> AddFile:
-        """Returns the same file with another deletion vector; its bounds are no longer tight.
-
-        Args:
-            vector: all removed rows, those of an earlier vector included.
-            timestamp: when this happens, in ms since 1970.
-            num_records: rows in the file, needed only if the log does not say it.
-
-        Raises:
-            ValueError: if the row count is known to neither the log nor the caller.
-        """
-        stats = json.loads(self.stats) if self.stats else {}
-        stats.setdefault("numRecords", num_records)
-        if stats["numRecords"] is None:
-            raise ValueError(f"file {self.path} has no row count, which a deletion vector needs")
-        text = self.stats if self.stats and stats.get("tightBounds") is False else _loosened(self.stats, stats)
-        return dataclasses.replace(
-            self, modification_time=timestamp, data_change=True, stats=text, deletion_vector=vector
-        )
-
-    def remove(self, timestamp_ms: int, data_change: bool) -> RemoveFile:
-        """Returns the action that takes the file, with its present vector, out of the table."""
-        return RemoveFile(
-            self.path,
-            timestamp_ms,
-            data_change,
-            self.partition_values,
-            self.size,
-            self.stats,
-            self.tags,
-            self.deletion_vector,
-            {key: value for key, value in self.extra.items() if key in ("baseRowId", "defaultRowCommitVersion")},
-        )
-
-
-def _loosened(text: str | None, parsed: Mapping[str, Any]) -> str:
-    # Edited as text where possible: a round trip through floats would change decimals.
-    if text and '"tightBounds":true' in text:
-        return text.replace('"tightBounds":true', '"tightBounds":false')
-    if text and "tightBounds" not in parsed and '"numRecords"' in text:
-        return text.rstrip().removesuffix("}") + ',"tightBounds":false}'
-    return json.dumps({**parsed, "tightBounds": False}, separators=(",", ":"), ensure_ascii=False)
-
-
-_REMOVE_FIELDS = frozenset(
-    {
-        "path",
-        "deletionTimestamp",
-        "dataChange",
-        "extendedFileMetadata",
-        "partitionValues",
-        "size",
-        "stats",
-        "tags",
-        "deletionVector",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveFile:
-    """A data file that is no longer part of the table, kept in the log until vacuum may delete it."""
-
-    path: str
-    deletion_timestamp: int | None
-    data_change: bool
-    partition_values: Mapping[str, str | None] | None = None
-    size: int | None = None
-    stats: str | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    deletion_vector: DeletionVector | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> RemoveFile:
-        """Reads a ``remove`` object."""
-        return cls(
-            fields["path"],
-            fields.get("deletionTimestamp"),
-            fields.get("dataChange", True),
-            fields.get("partitionValues"),
-            fields.get("size"),
-            fields.get("stats"),
-            fields.get("tags") or {},
-            DeletionVector.from_json(fields.get("deletionVector")),
-            _split(fields, _REMOVE_FIELDS),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the ``remove`` object."""
-        has_metadata = self.partition_values is not None and self.size is not None
-        fields = {
-            "path": self.path,
-            "deletionTimestamp": self.deletion_timestamp,
-            "dataChange": self.data_change,
-            "extendedFileMetadata": True if has_metadata else None,
-            "partitionValues": dict(self.partition_values) if self.partition_values is not None else None,
-            "size": self.size,
-            "stats": self.stats,
-            "tags": dict(self.tags) or None,
-            "deletionVector": self.deletion_vector.to_json() if self.deletion_vector else None,
-        }
-        return _compact(fields, self.extra)
-
-    @property
-    def file_path(self) -> str:
-        """The path of the file relative to the table, not URL-encoded."""
-        return urllib.parse.unquote(self.path)
-
+__all__ = [
+    "Action",
+    "AddCdcFile",
+    "AddFile",
+    "CommitInfo",
+    "DeletionVector",
+    "DomainMetadata",
+    "Metadata",
+    "Other",
+    "Protocol",
+    "RemoveFile",
+    "Txn",
+    "parse_action",
+    "parse_line",
+    "to_line",
+]
 
 _METADATA_FIELDS = frozenset(
     {
@@ -340,7 +66,7 @@ class Metadata:
             fields.get("configuration") or {},
             fields.get("createdTime"),
             fields.get("format") or {"provider": "parquet", "options": {}},
-            _split(fields, _METADATA_FIELDS),
+            split_known(fields, _METADATA_FIELDS),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -355,7 +81,7 @@ class Metadata:
             "configuration": dict(self.configuration),
             "createdTime": self.created_time,
         }
-        return _compact(fields, self.extra)
+        return compact(fields, self.extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +112,7 @@ class Protocol:
             "readerFeatures": None if self.reader_features is None else list(self.reader_features),
             "writerFeatures": None if self.writer_features is None else list(self.writer_features),
         }
-        return _compact(fields, _NOTHING)
+        return compact(fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +130,7 @@ class Txn:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the ``txn`` object."""
-        return _compact({"appId": self.app_id, "version": self.version, "lastUpdated": self.last_updated}, _NOTHING)
+        return compact({"appId": self.app_id, "version": self.version, "lastUpdated": self.last_updated})
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,32 +147,6 @@ class CommitInfo:
     def to_json(self) -> dict[str, Any]:
         """Returns the ``commitInfo`` object."""
         return dict(self.fields)
-
-
-@dataclass(frozen=True, slots=True)
-class AddCdcFile:
-    """A file of row changes that Delta wrote beside the data."""
-
-    path: str
-    partition_values: Mapping[str, str | None]
-    size: int
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> AddCdcFile:
-        """Reads a ``cdc`` object."""
-        return cls(fields["path"], fields.get("partitionValues") or {}, fields["size"], fields.get("tags") or {})
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the ``cdc`` object."""
-        fields = {
-            "path": self.path,
-            "partitionValues": dict(self.partition_values),
-            "size": self.size,
-            "dataChange": False,
-            "tags": dict(self.tags) or None,
-        }
-        return _compact(fields, _NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,15 +210,16 @@ def parse_line(line: str) -> Action:
     """Parses one line of a commit file.
 
     Raises:
-        ValueError: if it is no JSON object of one action.
+        ValueError: if it is no JSON.
+        TypeError: if it is no object of one action.
         KeyError: if a field is missing that the protocol requires.
     """
     found = json.loads(line)
-    if not isinstance(found, dict) or not found:
-        raise ValueError("not an action")
-    name, fields = next(iter(found.items()))
+    if not isinstance(found, dict):
+        raise TypeError("not an object")
+    name, fields = next(iter(found.items()), ("", None))
     if not isinstance(fields, dict):
-        raise ValueError("not an action")
+        raise TypeError("not an object with one action")
     return parse_action(name, fields)
 
 

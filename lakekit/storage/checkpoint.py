@@ -1,7 +1,7 @@
 """Checkpoints of the Delta log: the state of a table in Parquet, so that older commits need not be read.
 
-Classic checkpoints of one or many parts and V2 checkpoints (JSON or Parquet, with sidecars) are read. Written are
-classic ones of one part, which every Delta reader knows.
+Classic checkpoints of one or many parts and V2 checkpoints (JSON or Parquet, with sidecars) are read. Written
+are classic ones of one part, which every Delta reader knows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -21,52 +20,19 @@ import pyarrow.parquet as pq
 from lakekit.errors import LakeError
 from lakekit.storage.actions import Action, AddFile, Other, RemoveFile, parse_action, parse_line
 from lakekit.storage.faults import corrupt_file, missing_file
+from lakekit.storage.listing import LOG_FOLDER, Checkpoint
 from lakekit.storage.snapshot import Replay, Snapshot
-from lakekit.storage.store import FileInfo, Store
+from lakekit.storage.store import Store
 
-LOG_FOLDER = "_delta_log"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 
-_NAME = re.compile(
-    r"(?P<version>\d{20})\.checkpoint"
-    r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})\.parquet|\.(?P<uuid>[0-9a-fA-F-]{36})\.(?:json|parquet)|\.parquet)\Z"
-)
 _ACTIONS = ("protocol", "metaData", "add", "remove", "txn", "domainMetadata", "sidecar")
 _MAPS = frozenset({"partitionValues", "tags", "configuration", "options"})
 _WEEK_MS = 7 * 24 * 3600 * 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A complete checkpoint: its version, its files and when the first was written (ms since 1970)."""
-
-    version: int
-    paths: tuple[str, ...]
-    modified_ms: int
-
-
-def find_checkpoints(files: Iterable[FileInfo]) -> list[Checkpoint]:
-    """Returns the complete checkpoints among the files of a log, oldest first; incomplete ones are left out."""
-    found: list[Checkpoint] = []
-    parts: dict[tuple[int, int], list[FileInfo]] = {}
-    for file in files:
-        match = _NAME.match(file.path.removeprefix(f"{LOG_FOLDER}/"))
-        if match is None:
-            continue
-        version = int(match["version"])
-        if match["parts"]:
-            parts.setdefault((version, int(match["parts"])), []).append(file)
-        else:
-            found.append(Checkpoint(version, (file.path,), file.modified_ms))
-    for (version, count), group in parts.items():
-        if len(group) == count:
-            paths = tuple(sorted(file.path for file in group))
-            found.append(Checkpoint(version, paths, group[0].modified_ms))
-    return sorted(found, key=lambda checkpoint: checkpoint.version)
-
-
 def last_checkpoint_version(store: Store) -> int | None:
-    """Returns the version that ``_last_checkpoint`` names; None if it is not there or makes no sense (it is a hint)."""
+    """Returns the version that ``_last_checkpoint`` names; None if it is not there or makes no sense."""
     try:
         version = json.loads(store.read(LAST_CHECKPOINT))["version"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -266,7 +232,9 @@ def write_checkpoint(store: Store, snapshot: Snapshot, replay: Replay, now_ms: i
         store.put(LAST_CHECKPOINT, json.dumps(hint, separators=(",", ":")).encode())
 
 
-def _rows(snapshot: Snapshot, replay: Replay, removes: Iterable[RemoveFile]) -> dict[str, list[dict[str, Any]]]:
+def _rows(
+    snapshot: Snapshot, replay: Replay, removes: Iterable[RemoveFile]
+) -> dict[str, list[dict[str, Any]]]:
     return {
         "protocol": [snapshot.protocol.to_json()],
         "metaData": [snapshot.metadata.to_json()],
@@ -321,9 +289,11 @@ _UNITS_MS = {
 
 
 def retention_ms(
-    configuration: Mapping[str, str], option: str = "delta.deletedFileRetentionDuration", default: int = _WEEK_MS
+    configuration: Mapping[str, str],
+    option: str = "delta.deletedFileRetentionDuration",
+    default: int = _WEEK_MS,
 ) -> int:
-    """Returns a retention property (such as ``interval 7 days``) in ms; the default if it is not set or not readable."""
+    """Returns a retention property, such as ``interval 7 days``, in ms; the default if it is not set."""
     total = 0
     for count, unit in re.findall(r"(\d+)\s+([a-z]+?)s?\b", configuration.get(option, "").lower()):
         if unit not in _UNITS_MS:

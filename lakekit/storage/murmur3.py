@@ -1,21 +1,21 @@
 """Spark's `hash` (Murmur3 x86 32 bit, seed 42) over Arrow arrays, vectorised.
 
-It follows `org.apache.spark.unsafe.hash.Murmur3_x86_32` and Catalyst's `Murmur3HashFunction`: a null leaves the running
-hash as it is, each column's hash is the seed of the next, and the last 0 to 3 bytes of a text are mixed one by one
-(which differs from the original Murmur3).
+It follows `org.apache.spark.unsafe.hash.Murmur3_x86_32` and Catalyst's `Murmur3HashFunction`: a null leaves
+the running hash as it is, each column's hash is the seed of the next, and the last 0 to 3 bytes of a text are
+mixed one by one (which differs from the original Murmur3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 UInt32s = npt.NDArray[np.uint32]
-ArrowColumn = pa.Array | pa.ChunkedArray
+ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 
 _SEED = 42
 _LONG_DIGITS = 18
@@ -142,7 +142,11 @@ def _hash_var_binary(array: pa.Array, offset_type: np.dtype[Any], seeds: UInt32s
         return seeds
     start = array.offset * offset_type.itemsize
     offsets = np.frombuffer(offset_buffer, dtype=offset_type, count=count + 1, offset=start).astype(np.int64)
-    data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer is not None and data_buffer.size else _NO_BYTES
+    data = (
+        np.frombuffer(data_buffer, dtype=np.uint8)
+        if data_buffer is not None and data_buffer.size
+        else _NO_BYTES
+    )
     return _hash_bytes(data, offsets[:-1], np.diff(offsets), seeds)
 
 
@@ -152,7 +156,7 @@ _NO_BYTES: npt.NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
 def _hash_bytes(
     data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], seeds: UInt32s
 ) -> UInt32s:
-    """Hashes byte strings that lie in one buffer: whole little-endian words first, then the rest byte by byte."""
+    """Hashes byte strings that lie in one buffer: little-endian words first, then the rest byte by byte."""
     state = seeds.copy()
     whole = lengths // 4
     if data.size >= 4:

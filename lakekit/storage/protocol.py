@@ -1,4 +1,4 @@
-"""Which tables can be read and written: the protocol versions and table features that are honoured here."""
+"""Which tables can be read and written: the protocol versions and table features that are honoured."""
 
 from __future__ import annotations
 
@@ -8,18 +8,28 @@ from lakekit.errors import UnsupportedTableError
 from lakekit.storage.actions import Protocol
 
 READER_FEATURES = frozenset(
-    {"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview"}
+    {
+        "deletionVectors",
+        "timestampNtz",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantType",
+        "variantType-preview",
+    }
 )
 WRITER_FEATURES = READER_FEATURES | {
     "appendOnly",
     "changeDataFeed",
     "checkConstraints",
+    "domainMetadata",
     "generatedColumns",
     "invariants",
 }
 
 
-def check_readable(protocol: Protocol, configuration: Mapping[str, str] | None = None, table: str = "") -> None:
+def check_readable(
+    protocol: Protocol, configuration: Mapping[str, str] | None = None, table: str = ""
+) -> None:
     """Checks that every feature a reader must know is known here.
 
     Args:
@@ -37,7 +47,9 @@ def check_readable(protocol: Protocol, configuration: Mapping[str, str] | None =
         raise _unknown_feature(table, "read", "columnMapping")
 
 
-def check_writable(protocol: Protocol, configuration: Mapping[str, str] | None = None, table: str = "") -> None:
+def check_writable(
+    protocol: Protocol, configuration: Mapping[str, str] | None = None, table: str = ""
+) -> None:
     """Checks that every feature a writer must honour is honoured here; see `check_readable`.
 
     Raises:
@@ -64,14 +76,14 @@ def _check_features(table: str, verb: str, features: Iterable[str], known: froze
 
 
 def _unknown_feature(table: str, verb: str, *features: str) -> UnsupportedTableError:
+    named = ", ".join(features)
     return UnsupportedTableError(
-        f"Table {table} cannot be {'read' if verb == 'read' else 'written'}: it uses the Delta table feature(s) {', '.join(features)}.",
+        f"lakekit cannot {verb} table {table}: it uses the Delta table feature(s) {named}.",
         f"Use Spark's own Delta support to {verb} it, or drop the feature with ALTER TABLE … DROP FEATURE.",
     )
 
 
 def _too_new(table: str, verb: str, version: str) -> UnsupportedTableError:
     return UnsupportedTableError(
-        f"Table {table} cannot be {'read' if verb == 'read' else 'written'}: it needs Delta {version}.",
-        "Use a newer lakekit.",
+        f"lakekit cannot {verb} table {table}: it needs Delta {version}.", "Use a newer lakekit."
     )

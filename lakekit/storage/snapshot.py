@@ -99,10 +99,11 @@ class Snapshot:
 
 
 class Replay:
-    """Replays actions over a state. Removes of a commit come before its adds, whatever their order in the file.
+    """Replays actions over a state.
 
-    A commit that changes a file's deletion vector removes (path, old vector) and adds (path, new vector), so a remove
-    takes only the file that has its vector.
+    Removes of a commit come before its adds, whatever their order in the file. A commit that changes a file's
+    deletion vector removes (path, old vector) and adds (path, new vector): a remove takes only the file that
+    has its vector.
     """
 
     def __init__(self, base: Snapshot | None = None, keep_tombstones: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Column statistics of a data file, as Delta keeps them in the log: written from Arrow, read as Python values."""
+"""Column statistics of a data file as Delta keeps them in the log: made from Arrow, read as Python values."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 PREFIX_LENGTH = 32
 """Characters of a text that statistics keep, Delta's default."""
 
-_EPOCH = datetime(1970, 1, 1)
-_MIN_MICROS = (datetime.min - _EPOCH) // timedelta(microseconds=1)
-_MAX_MICROS = (datetime.max - _EPOCH) // timedelta(microseconds=1)
-_MIN_DAY = (date.min - _EPOCH.date()).days
-_MAX_DAY = (date.max - _EPOCH.date()).days
+_EPOCH_DAY = date(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_DAY_MICROS = 24 * 3600 * 1_000_000
+_MIN_DAY = (date.min - _EPOCH_DAY).days
+_MAX_DAY = (date.max - _EPOCH_DAY).days
 _HIGHEST = "\U0010ffff"
 
 
@@ -29,7 +30,8 @@ class StatsCollector:
 
     Args:
         schema: the columns of the file, without partition columns.
-        full_string_columns: top-level text columns whose bounds are kept whole; others are cut to 32 characters.
+        full_string_columns: top-level text columns whose bounds are kept whole; others are cut to 32
+            characters.
     """
 
     def __init__(self, schema: pa.Schema, full_string_columns: Collection[str] = ()) -> None:
@@ -175,7 +177,7 @@ class _Date(_Ordered):
     def _write_low(self, value: Any) -> str | None:
         if not _MIN_DAY <= value <= _MAX_DAY:
             return None
-        return f'"{(_EPOCH.date() + timedelta(days=value)).isoformat()}"'
+        return f'"{(_EPOCH_DAY + timedelta(days=value)).isoformat()}"'
 
 
 class _Timestamp(_Ordered):
@@ -196,9 +198,9 @@ class _Timestamp(_Ordered):
         return self._write(-(-value // 1000) * 1000)
 
     def _write(self, micros: int) -> str | None:
-        if not _MIN_MICROS <= micros <= _MAX_MICROS:
+        if not _MIN_DAY * _DAY_MICROS <= micros < (_MAX_DAY + 1) * _DAY_MICROS:
             return None
-        moment = _EPOCH + timedelta(microseconds=micros)
+        moment = (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None)
         return f'"{moment.isoformat(timespec="milliseconds")}{self._suffix}"'
 
 
@@ -222,7 +224,8 @@ class _Text(_Ordered):
 def upper_prefix(text: str, length: int) -> str | None:
     """Returns a text of about `length` characters that sorts at or after `text` and all it is a prefix of.
 
-    As Delta does, it is the prefix and one character that sorts after the first one cut off; None if there is none.
+    As Delta does, it is the prefix and one character that sorts after the first one cut off; None if there
+    is none.
     """
     if len(text) <= length:
         return text
@@ -258,28 +261,33 @@ def _column_for(field: pa.Field, full: bool) -> _Column:
 
 
 def _may_be_variant(kind: pa.StructType) -> bool:
-    # A variant arrives as a struct of two binaries. Its statistics in the log would have another shape than a
-    # struct's, and Spark drops all statistics of a file where one has the wrong shape.
+    # A variant arrives as a struct of two binaries. Its statistics would have another shape than a struct's,
+    # and Spark drops all statistics of a file where one has the wrong shape.
     return {child.name for child in kind} == {"value", "metadata"} and all(
         pa.types.is_binary(child.type) or pa.types.is_large_binary(child.type) for child in kind
     )
 
 
 ColumnTypes = Mapping[str, Any]
-"""Type of each column as in Delta's schema JSON: a text such as ``decimal(10,2)``, or a dict for nested types."""
+"""Type of each column as in Delta's schema JSON: a text such as ``decimal(10,2)``, a dict if nested."""
 
 
 def column_types(schema_json: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the type of each field of a Delta schema or struct type, by name."""
-    return {field["name"]: field["type"] for field in schema_json["fields"]}
+    return {field["name"]: _field_type(field) for field in schema_json["fields"]}
+
+
+def _field_type(field: Mapping[str, Any]) -> Any:
+    # A collated text is a "string" in the schema; its order is not that of the bounds.
+    return "collated string" if "__COLLATIONS" in field.get("metadata", {}) else field["type"]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
     """Statistics of one data file, typed by the table's schema.
 
-    `num_records` counts all rows of the file, removed ones too. If not `tight`, the bounds may be wider than the live
-    rows and the null counts higher.
+    `num_records` counts all rows of the file, removed ones too. If not `tight`, the bounds may be wider than
+    the live rows' and the null counts higher.
     """
 
     num_records: int | None
@@ -312,8 +320,8 @@ class ColumnStats:
     def range(self, column: str | tuple[str, ...]) -> tuple[Any, Any] | None:
         """Returns bounds (min, max) of the column's values that are not null, or None if they are not known.
 
-        The bounds hold for every row, but need not be values: texts may be cut, timestamps rounded. Dates are
-        `datetime.date`, timestamps are aware in UTC (``timestamp_ntz``: naive), decimals `Decimal`.
+        The bounds hold for every row, but need not be values: texts may be cut, timestamps rounded. Dates
+        are `datetime.date`, timestamps are aware in UTC (``timestamp_ntz``: naive), decimals `Decimal`.
 
         Args:
             column: a column, or the path of a field in nested structs.
@@ -325,11 +333,11 @@ class ColumnStats:
             return None
         try:
             return read_value(low, kind), _read_high(high, kind)
-        except (ValueError, ArithmeticError, TypeError):
+        except (ValueError, ArithmeticError, TypeError, AttributeError):
             return None
 
     def null_count(self, column: str | tuple[str, ...]) -> int | None:
-        """Returns how many rows of the file have a null in the column (an upper bound if not tight), or None."""
+        """Returns how many rows have a null in the column (an upper bound if not tight), or None."""
         path = (column,) if isinstance(column, str) else column
         count = _value_at(self._nulls, path)
         return count if isinstance(count, int) else None
@@ -357,6 +365,7 @@ def _type_at(types: ColumnTypes, path: tuple[str, ...]) -> str | None:
 
 
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
+_BOOLEANS = ("false", "true")
 
 
 def read_value(value: Any, kind: str) -> Any:
@@ -368,9 +377,10 @@ def read_value(value: Any, kind: str) -> Any:
     if kind in _INTEGERS:
         return int(value)
     if kind in ("float", "double"):
-        number = float(value)
+        # A float's shortest text is another double than the float itself.
+        number = float(np.float32(value)) if kind == "float" else float(value)
         if math.isnan(number):
-            raise ValueError("NaN")
+            raise ValueError("NaN is no bound")
         return number
     if kind.startswith("decimal"):
         return Decimal(value)
@@ -378,16 +388,18 @@ def read_value(value: Any, kind: str) -> Any:
         return date.fromisoformat(value[:10])
     if kind == "timestamp":
         moment = _moment(value)
-        return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+        return (
+            moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+        )
     if kind == "timestamp_ntz":
         return _moment(value).replace(tzinfo=None)
     if kind == "boolean":
-        return {"true": True, "false": False}[str(value).lower()]
-    if kind == "string" or kind.startswith(("char", "varchar")):
+        return _BOOLEANS.index(str(value).lower()) == 1
+    if kind == "string":
         return str(value)
     if kind == "binary":
         return value.encode("utf-8", "surrogatepass")
-    raise ValueError(kind)
+    raise ValueError(f"values of type {kind} have no order")
 
 
 def _read_high(value: Any, kind: str) -> Any:

@@ -1,7 +1,8 @@
 """One folder of files, on a local disk or in an object store.
 
-Local files go through the operating system: it alone offers a create that is atomic in content as well as in name.
-Object stores go through `obstore`. Paths are plain text (not URL-encoded), relative to the root, with `/`.
+Local files go through the operating system: it alone offers a create that is atomic in content as well as
+in name. Object stores go through `obstore`. Paths are plain text (not URL-encoded), relative to the root,
+with `/`; for reading they may also be absolute URIs.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import threading
 import urllib.parse
 import uuid
@@ -21,7 +23,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-_NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _DELETE_BATCH = 1000
 
 
@@ -34,9 +37,13 @@ class FileInfo:
     modified_ms: int
 
 
+FileInfos = list[FileInfo]
+Names = list[str]
+
+
 def local_root(root: str) -> str | None:
     """Returns the absolute OS path of a root that is a path or a ``file:`` URI, and None for other URIs."""
-    if root.startswith("file:"):
+    if root.startswith("file:"):  # Spark writes one slash, others three
         return os.path.abspath(urllib.parse.unquote(urllib.parse.urlsplit(root).path))
     if "://" in root:
         return None
@@ -54,7 +61,7 @@ class Store:
     def __init__(self, root: str, options: Mapping[str, str] | None = None) -> None:
         local = local_root(root)
         self.is_local: bool = local is not None
-        self.root: str = local if local is not None else _plain_scheme(root).rstrip("/")
+        self.root: str = local if local is not None else _object_root(root)
         self._options = dict(options or {})
         self._files: _LocalFiles | _ObjectFiles | None = _LocalFiles(local) if local is not None else None
         self._lock = threading.Lock()
@@ -72,15 +79,22 @@ class Store:
                     self._files = _ObjectFiles(self.root, self._options)
         return self._files
 
-    def sibling(self, root: str) -> Store:
-        """Returns another root that is reached with the same options."""
-        return Store(root, self._options)
+    def _source(self, path: str) -> tuple[_LocalFiles | _ObjectFiles, str]:
+        # A shallow clone names the files of another table by absolute URIs.
+        if _ABSOLUTE.match(path):
+            folder, _, name = path.rpartition("/")
+            return Store(folder, self._options)._backend(), urllib.parse.unquote(name)
+        return self._backend(), _checked(path)
 
     def local_path(self, path: str) -> str:
-        """Returns the absolute OS path of a file; only for a local root."""
+        """Returns the absolute OS path of a file.
+
+        Raises:
+            TypeError: if the root is not on a local disk.
+        """
         backend = self._backend()
         if not isinstance(backend, _LocalFiles):
-            raise ValueError(f"{self.root} is not on a local disk")
+            raise TypeError(f"{self.root} is not on a local disk")
         return backend.full(_checked(path))
 
     def read(self, path: str) -> bytes:
@@ -89,7 +103,8 @@ class Store:
         Raises:
             FileNotFoundError: if there is no such file.
         """
-        return self._backend().read(_checked(path))
+        backend, name = self._source(path)
+        return backend.read(name)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Returns up to `length` bytes from `offset`.
@@ -97,7 +112,8 @@ class Store:
         Raises:
             FileNotFoundError: if there is no such file.
         """
-        return self._backend().read_range(_checked(path), offset, length)
+        backend, name = self._source(path)
+        return backend.read_range(name, offset, length)
 
     def put(self, path: str, data: bytes) -> None:
         """Writes the file, replacing what was there; readers see the old or the new content, never a mix."""
@@ -115,7 +131,7 @@ class Store:
         """Tells whether the file exists."""
         return self.info(path) is not None
 
-    def list(self, prefix: str, start_after: str | None = None) -> list[FileInfo]:
+    def list(self, prefix: str, start_after: str | None = None) -> FileInfos:
         """Returns all files under the folder `prefix`, at any depth, sorted by path.
 
         Args:
@@ -124,7 +140,7 @@ class Store:
         """
         return self._backend().list(_checked(prefix), start_after)
 
-    def list_folders(self, prefix: str = "") -> list[str]:
+    def list_folders(self, prefix: str = "") -> Names:
         """Returns the names (not paths) of the folders directly in the folder `prefix`, sorted."""
         return self._backend().list_folders(_checked(prefix))
 
@@ -138,16 +154,18 @@ class Store:
         Raises:
             FileNotFoundError: if there is no such file.
         """
-        return self._backend().open_input(_checked(path))
+        backend, name = self._source(path)
+        return backend.open_input(name)
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Opens a new file for writing, and makes its folders."""
         return self._backend().open_output(_checked(path))
 
 
-def _plain_scheme(root: str) -> str:
+def _object_root(root: str) -> str:
     scheme, _, rest = root.partition("://")
-    return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{rest}"
+    scheme = "s3" if scheme in {"s3a", "s3n"} else scheme
+    return f"{scheme}://{rest.rstrip('/')}"
 
 
 def _checked(path: str) -> str:
@@ -214,14 +232,14 @@ class _LocalFiles:
             return None
         return FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
-    def list(self, prefix: str, start_after: str | None) -> list[FileInfo]:
-        found: list[FileInfo] = []
+    def list(self, prefix: str, start_after: str | None) -> FileInfos:
+        found: FileInfos = []
         self._walk(prefix.rstrip("/"), found)
         if start_after is not None:
             found = [file for file in found if file.path > start_after]
         return sorted(found, key=lambda file: file.path)
 
-    def _walk(self, folder: str, found: list[FileInfo]) -> None:
+    def _walk(self, folder: str, found: FileInfos) -> None:
         try:
             entries = os.scandir(self.full(folder))
         except (FileNotFoundError, NotADirectoryError):
@@ -237,7 +255,7 @@ class _LocalFiles:
                         status = entry.stat()
                         found.append(FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000))
 
-    def list_folders(self, prefix: str) -> list[str]:
+    def list_folders(self, prefix: str) -> Names:
         try:
             with os.scandir(self.full(prefix)) as entries:
                 return sorted(entry.name for entry in entries if entry.is_dir())
@@ -277,7 +295,8 @@ class _ObjectFiles:
         from obstore.store import from_url
 
         self._obstore: Any = obstore
-        self._store: ObjectStore = from_url(root, config=dict(options))  # type: ignore[arg-type,call-overload]
+        self._missing = (FileNotFoundError, obstore.exceptions.NotFoundError)
+        self._store: ObjectStore = from_url(root, config=dict(options))  # type: ignore[call-overload]
 
     def read(self, path: str) -> bytes:
         with self._missing_as_file_not_found(path):
@@ -291,7 +310,7 @@ class _ObjectFiles:
     def _missing_as_file_not_found(self, path: str) -> Any:
         try:
             yield
-        except (FileNotFoundError, self._obstore.exceptions.NotFoundError) as error:
+        except self._missing as error:
             raise FileNotFoundError(path) from error
 
     def put(self, path: str, data: bytes) -> None:
@@ -308,22 +327,28 @@ class _ObjectFiles:
     def info(self, path: str) -> FileInfo | None:
         try:
             return _file_info(self._obstore.head(self._store, path))
-        except (FileNotFoundError, self._obstore.exceptions.NotFoundError):
+        except self._missing:
             return None
 
-    def list(self, prefix: str, start_after: str | None) -> list[FileInfo]:
+    def list(self, prefix: str, start_after: str | None) -> FileInfos:
         chunks = self._obstore.list(self._store, prefix or None, offset=start_after)
         return sorted((_file_info(meta) for chunk in chunks for meta in chunk), key=lambda file: file.path)
 
-    def list_folders(self, prefix: str) -> list[str]:
+    def list_folders(self, prefix: str) -> Names:
         found = self._obstore.list_with_delimiter(self._store, prefix or None)
         return sorted(folder.rstrip("/").rpartition("/")[2] for folder in found["common_prefixes"])
 
     def delete(self, paths: Iterable[str]) -> None:
         names = list(paths)
         for start in range(0, len(names), _DELETE_BATCH):
-            with contextlib.suppress(FileNotFoundError, self._obstore.exceptions.NotFoundError):
-                self._obstore.delete(self._store, names[start : start + _DELETE_BATCH])
+            batch = names[start : start + _DELETE_BATCH]
+            try:
+                self._obstore.delete(self._store, batch)
+            except self._missing:
+                # Some stores stop at a file that is missing already.
+                for name in batch:
+                    with contextlib.suppress(*self._missing):
+                        self._obstore.delete(self._store, name)
 
     def open_input(self, path: str) -> pa.NativeFile:
         with self._missing_as_file_not_found(path):

@@ -1,13 +1,18 @@
-"""Deletion vectors: which rows of a data file are gone, as 64-bit Roaring bitmaps in the format of the Delta protocol."""
+"""Deletion vectors: which rows of a data file are gone.
+
+They are 64-bit Roaring bitmaps in the format of the Delta protocol. A file is the version byte 1, then
+for each vector its length (big-endian), a magic number (little-endian), the portable bitmap, and a CRC-32
+(big-endian).
+"""
 
 from __future__ import annotations
 
 import base64
 import struct
-import urllib.parse
 import uuid
 import zlib
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from pyroaring import BitMap64
 
@@ -15,6 +20,9 @@ from lakekit.errors import CorruptLogError
 from lakekit.storage.actions import DeletionVector
 from lakekit.storage.faults import corrupt_file, missing_file
 from lakekit.storage.store import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _MAGIC = 1681511377
 _FILE_VERSION = b"\x01"
@@ -47,7 +55,8 @@ def read_vector(store: Store, vector: DeletionVector) -> BitMap64:
 
     Args:
         store: the table's folder.
-        vector: the descriptor from the log, of storage type ``u`` (by uuid), ``p`` (absolute path) or ``i`` (inline).
+        vector: the descriptor from the log, of storage type ``u`` (file by uuid), ``p`` (absolute path) or
+            ``i`` (inline).
 
     Raises:
         CorruptLogError: if its file is missing or is not what the descriptor says.
@@ -72,23 +81,21 @@ def vector_path(vector: DeletionVector) -> str:
     """Returns the file of a stored vector: relative to the table for type ``u``, absolute for type ``p``."""
     if vector.storage_type == "p":
         return vector.path_or_inline
+    # A writer may have put the file into a folder with a random name, which stands before the uuid.
     prefix, encoded = vector.path_or_inline[:-_UUID_LENGTH], vector.path_or_inline[-_UUID_LENGTH:]
     try:
         name = f"deletion_vector_{uuid.UUID(bytes=z85_decode(encoded))}.bin"
     except ValueError as error:
+        named = f"The log names a deletion vector {vector.path_or_inline!r} of storage type"
         raise CorruptLogError(
-            f"The log names a deletion vector {vector.path_or_inline!r} of storage type {vector.storage_type!r}: {error}.",
-            "Restore the log from a backup.",
+            f"{named} {vector.storage_type!r}, which is no file: {error}.", "Restore the log from a backup."
         ) from error
     return f"{prefix}/{name}" if prefix else name
 
 
 def _read_stored(store: Store, where: str, vector: DeletionVector) -> bytes:
-    path = where
-    if vector.storage_type == "p":
-        store, path = _store_of(store, where)
     try:
-        raw = store.read_range(path, vector.offset or 0, vector.size + 8)
+        raw = store.read_range(where, vector.offset or 0, vector.size + 8)
     except FileNotFoundError as error:
         raise missing_file(store.root, where) from error
     data = raw[4:-4]
@@ -97,11 +104,6 @@ def _read_stored(store: Store, where: str, vector: DeletionVector) -> bytes:
     if struct.unpack(">I", raw[-4:])[0] != zlib.crc32(data):
         raise corrupt_file(store.root, where, "the checksum of the vector is wrong")
     return data
-
-
-def _store_of(store: Store, uri: str) -> tuple[Store, str]:
-    folder, _, name = uri.rpartition("/")
-    return store.sibling(folder), urllib.parse.unquote(name)
 
 
 def _parse_bitmap(root: str, where: str, data: bytes) -> BitMap64:
@@ -118,9 +120,9 @@ def _serialize(bitmap: BitMap64) -> bytes:
 
 
 class VectorFileWriter:
-    """Writes the vectors of one task into one file; the file appears with `close`, and only if it holds any.
+    """Writes the vectors of one task into one file, which appears with `close`, and only if it holds any.
 
-    Nothing refers to the file until its descriptors are committed, so a file of a failed task is garbage for vacuum.
+    Nothing refers to the file until its descriptors are committed: a failed task leaves garbage for vacuum.
     """
 
     def __init__(self, store: Store) -> None:
@@ -128,7 +130,7 @@ class VectorFileWriter:
         self._id = uuid.uuid4()
         self._data = bytearray(_FILE_VERSION)
 
-    def __enter__(self) -> VectorFileWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
