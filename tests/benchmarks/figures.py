@@ -1,0 +1,99 @@
+"""Draws the raw figures with plotly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from .report import Row, figure, rows, steps
+from .systems import NAMES, REFERENCE
+from .workload import short
+
+COLOURS = dict(zip(NAMES, ("#1f6feb", "#d29922", "#8957e5", "#2da44e", "#8c959f"), strict=False))
+
+
+def draw(results: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Writes the figures into `folder` as SVG and returns their paths."""
+    races = [entry for entry in results["cases"] if entry["kind"] == "race"]
+    growing = [entry for entry in results["cases"] if entry["kind"] == "memory"]
+    made = {}
+    if races:
+        made["times"] = _times(races)
+        made["upserts"] = _upserts(races)
+    if growing:
+        made["memory"] = _memory(growing[0])
+    paths = []
+    for name, drawing in made.items():
+        path = folder / f"{name}.svg"
+        drawing.update_layout(template="plotly_white", font={"size": 12})
+        drawing.write_image(path)
+        paths.append(path)
+    return paths
+
+
+def _times(entries: list[Mapping[str, Any]]) -> go.Figure:
+    """Bars of the main measures on a logarithmic axis, one row of bars for each case."""
+    drawing = make_subplots(rows=len(entries), cols=1, subplot_titles=[entry["title"] for entry in entries])
+    for number, entry in enumerate(entries, start=1):
+        shown = [row for row in rows(entry) if row.unit == "s" and _is_main(row)]
+        for name in (name for name in NAMES if name in entry["systems"]):
+            bar = go.Bar(
+                name=entry["systems"][name]["title"],
+                x=[row.label for row in shown],
+                y=[figure(row, name, entry) for row in shown],
+                marker_color=COLOURS[name],
+                showlegend=number == 1,
+            )
+            drawing.add_trace(bar, row=number, col=1)
+    drawing.update_yaxes(type="log", title="seconds")
+    drawing.update_layout(title="Medians; shorter is better", width=1200, height=150 + 380 * len(entries))
+    return drawing
+
+
+def _is_main(row: Row) -> bool:
+    return not row.label.endswith((", first", ", last", "by key")) and "filter" not in row.label
+
+
+def _upserts(entries: list[Mapping[str, Any]]) -> go.Figure:
+    """Seconds of each batch, in order."""
+    drawing = make_subplots(rows=1, cols=len(entries), subplot_titles=[entry["title"] for entry in entries])
+    for number, entry in enumerate(entries, start=1):
+        for name in (name for name in NAMES if name in entry["systems"]):
+            batches = steps(entry["systems"][name], "upsert")
+            line = go.Scatter(
+                name=entry["systems"][name]["title"],
+                x=[f"{i}: {short(e['rows'])}" for i, e in enumerate(batches, start=1)],
+                y=[e["seconds"] for e in batches],
+                mode="lines+markers",
+                line={"color": COLOURS[name]},
+                showlegend=number == 1 and bool(batches),
+            )
+            drawing.add_trace(line, row=1, col=number)
+    drawing.update_yaxes(type="log", title="seconds")
+    drawing.update_layout(title="Upsert of each batch", width=max(420 * len(entries), 700), height=450)
+    return drawing
+
+
+def _memory(entry: Mapping[str, Any]) -> go.Figure:
+    """Peak memory against the size of the batch."""
+    drawing = go.Figure()
+    for name in (name for name in NAMES if name in entry["systems"]):
+        batches = [e for e in steps(entry["systems"][name], "upsert") if e["memory"]]
+        parts = (("jvm", "JVM", "solid"), ("workers", "Python workers", "dash"))
+        for part, label, dash in parts if name == REFERENCE else parts[:1]:
+            line = go.Scatter(
+                name=f"{entry['systems'][name]['title']}: {label}",
+                x=[e["rows"] for e in batches],
+                y=[e["memory"][part] / 1e6 for e in batches],
+                mode="lines+markers",
+                line={"color": COLOURS[name], "dash": dash},
+            )
+            drawing.add_trace(line)
+    drawing.update_xaxes(type="log", title="rows in the batch")
+    drawing.update_yaxes(title="MB", rangemode="tozero")
+    drawing.update_layout(title="Peak resident memory of an upsert", width=800, height=450)
+    return drawing

@@ -1,0 +1,264 @@
+"""Turns raw figures into the tables of README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from .systems import NAMES, REFERENCE
+from .workload import short
+
+BEGIN, END = "<!-- results: written by python -m tests.benchmarks -->", "<!-- end of results -->"
+
+READS = {
+    "scan": "full scan",
+    "aggregate": "aggregate",
+    "filter": "filter on another column",
+    "range": "range of 1,000 keys",
+    "lookup": "point look-up by SQL",
+}
+
+Measured = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measure.
+
+    Attributes:
+        of: gives the figure of a system in seconds, bytes or files, or None if it has none.
+        peers: the figure of the other systems where it is another one.
+    """
+
+    label: str
+    unit: str
+    of: Callable[[Measured], float | None]
+    peers: Callable[[Measured], float | None] | None = None
+
+
+def rows(entry: Measured) -> list[Row]:
+    """The measures of a case, in the order of the table."""
+    sizes = sorted(set(entry["dataset"]["batches"]), reverse=True)
+    made = [Row("load", "s", _seconds("load"))]
+    for size in sizes:
+        batch = f"upsert of {short(size)} rows"
+        made.append(Row(f"{batch}, first", "s", _upsert(size, lambda seconds: seconds[0])))
+        made.append(Row(f"{batch}, median", "s", _upsert(size, median)))
+        made.append(Row(f"{batch}, last", "s", _upsert(size, lambda seconds: seconds[-1])))
+    for step, label in READS.items():
+        made += [
+            Row(f"{label}, {stage} compaction", "s", _read(step, stage)) for stage in ("before", "after")
+        ]
+        if step in ("range", "lookup"):
+            made.append(Row(f"{label}, after compaction by key", "s", _read(step, "clustered", "after")))
+    for stage in ("before", "after"):
+        label = f"`get()`, {stage} compaction (others: SQL)"
+        made.append(Row(label, "s", _read("get", stage), _read("lookup", stage)))
+    made.append(Row("compaction", "s", _seconds("compact")))
+    made.append(Row("compaction by key", "s", _seconds("cluster", "compact")))
+    ingested = entry["ingested_bytes"]
+    label = "bytes written by the upserts ÷ bytes of the batches"
+    made.append(Row(label, "ratio", lambda m: _written(m, ingested)))
+    made.append(Row("live files before compaction (data + deletes)", "files", _files("before")))
+    made.append(Row("live files after compaction (data + deletes)", "files", _files("after")))
+    made.append(Row("live bytes after compaction", "B", lambda m: _state(m, "after", "bytes")))
+    for part, label in (("jvm", "the JVM"), ("workers", "all Python workers"), ("total", "all processes")):
+        made.append(Row(f"peak resident memory of {label}", "B", _peak(part)))
+    return made
+
+
+def tables(results: Measured) -> str:
+    """All cases as Markdown."""
+    parts = [_race_table([e for e in results["cases"] if e["kind"] == "race"])]
+    parts += [_memory_table(e) for e in results["cases"] if e["kind"] == "memory"]
+    return "\n\n".join(part for part in parts if part)
+
+
+def write(results: Measured, drawn: Sequence[Path], readme: Path) -> None:
+    """Replaces what stands between the markers of the README."""
+    pictures = "\n".join(f"![{path.stem}]({path.relative_to(readme.parent).as_posix()})" for path in drawn)
+    parts = [_machine(results), _verdict(results), tables(results), pictures, _settings(results)]
+    text = readme.read_text(encoding="utf-8")
+    head, rest = text.split(BEGIN)
+    tail = rest.split(END)[1]
+    body = "\n\n".join(part for part in parts if part)
+    readme.write_text(f"{head}{BEGIN}\n\n{body}\n\n{END}{tail}", encoding="utf-8")
+
+
+def failures(results: Measured) -> list[str]:
+    """Every system that failed or returned other rows than expected, and what it did."""
+    found = []
+    for entry in results["cases"]:
+        for name, measured in entry["systems"].items():
+            if measured["failure"] or measured["problems"]:
+                reason = "; ".join(measured["problems"]) or "it failed"
+                found.append(f"{entry['title']}: {name}: {reason}")
+    return found
+
+
+def _race_table(entries: Sequence[Measured]) -> str:
+    present = [name for name in NAMES if any(name in entry["systems"] for entry in entries)]
+    if not present:
+        return ""
+    titles = {name: e["systems"][name]["title"] for e in entries for name in e["systems"]}
+    compared = REFERENCE in present
+    head, rule = ["", "work"], ["---", "---"]
+    for name in present:
+        head.append(titles[name])
+        rule.append("--:")
+        if compared and name != REFERENCE:
+            head.append("÷")
+            rule.append("--:")
+    lines = [_line(head), _line(rule)]
+    for entry in entries:
+        for number, row in enumerate(rows(entry)):
+            cells = [f"**{entry['title']}**" if number == 0 else "", row.label]
+            reference = figure(row, REFERENCE, entry)
+            for name in present:
+                value = figure(row, name, entry)
+                cells.append(_show(value, row.unit))
+                if compared and name != REFERENCE:
+                    cells.append(f"{value / reference:.2g}" if value is not None and reference else "")
+            lines.append(_line(cells))
+    return "\n".join(lines)
+
+
+def _memory_table(entry: Measured) -> str:
+    lines = [
+        f"**{entry['title']}**: peak resident memory while a batch is upserted",
+        "",
+        _line(["system", "rows in the batch", "s", "all Python workers", "largest worker", "JVM"]),
+        _line(["---", "--:", "--:", "--:", "--:", "--:"]),
+    ]
+    for name in NAMES:
+        for event in steps(entry["systems"].get(name, {"events": []}), "upsert"):
+            memory = event["memory"] or {}
+            shown = [_show(memory.get(part), "B") for part in ("workers", "largest_worker", "jvm")]
+            title = entry["systems"][name]["title"]
+            lines.append(_line([title, f"{event['rows']:,}", _show(event["seconds"], "s"), *shown]))
+    return "\n".join(lines)
+
+
+def _machine(results: Measured) -> str:
+    machine = results["machine"]
+    measured = [m for entry in results["cases"] for m in entry["systems"].values()]
+    versions: dict[str, str] = {}
+    for event in (event for m in measured for event in steps(m, "versions")):
+        versions |= event["versions"]
+    dates = sorted({m["date"] for m in measured})
+    numbers = ", ".join(f"{name} {number}" for name, number in sorted(versions.items()))
+    memory = f"{machine['memory_bytes'] / 2**30:.0f} GiB of memory"
+    shared = ", ".join(f"`{key}={value}`" for key, value in machine["shared"].items())
+    return (
+        f"Measured on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}: {machine['processor']}, "
+        f"{machine['cores']} cores, {memory}, {machine['system']}; {machine['java']}; {numbers}.\n\n"
+        f"All systems: {shared}."
+    )
+
+
+def _verdict(results: Measured) -> str:
+    wrong = failures(results)
+    if wrong:
+        return "**Not all systems returned the rows expected:**\n" + "\n".join(f"- {text}" for text in wrong)
+    return (
+        "All systems returned the same rows at every stage, those expected: number of rows, sums of all "
+        "columns, and the CRC-32 of every row."
+    )
+
+
+def _settings(results: Measured) -> str:
+    lines = ["| system | where | setting | value | why |", "|---|---|---|---|---|"]
+    systems = {name: m for entry in results["cases"] for name, m in entry["systems"].items()}
+    for name in (name for name in NAMES if name in systems):
+        title = systems[name]["title"]
+        for where in ("session", "table", "maintenance"):
+            lines.extend(
+                _line([title, where, f"`{s['name']}`", f"`{s['value']}`", s["why"]])
+                for s in systems[name][where]
+            )
+    return "\n".join(["How each is set up, besides its defaults:", "", *lines])
+
+
+def steps(measured: Measured, step: str, stage: str | None = None) -> list[Any]:
+    """The events of a step, in order."""
+    return [e for e in measured["events"] if e["step"] == step and stage in (None, e.get("stage"))]
+
+
+def figure(row: Row, name: str, entry: Measured) -> float | None:
+    measured = entry["systems"].get(name)
+    if measured is None:
+        return None
+    return (row.of if name == REFERENCE or row.peers is None else row.peers)(measured)
+
+
+def _seconds(*names: str) -> Callable[[Measured], float | None]:
+    """The seconds of the first of these steps that the system has."""
+
+    def find(measured: Measured) -> float | None:
+        return next((float(e["seconds"]) for name in names for e in steps(measured, name)), None)
+
+    return find
+
+
+def _upsert(size: int, pick: Callable[[list[float]], float]) -> Callable[[Measured], float | None]:
+    def find(measured: Measured) -> float | None:
+        seconds = [e["seconds"] for e in steps(measured, "upsert") if e["rows"] == size]
+        return pick(seconds) if seconds else None
+
+    return find
+
+
+def _read(step: str, *stages: str) -> Callable[[Measured], float | None]:
+    """The median at the first of these stages that the system has; a table without upserts has one stage."""
+
+    def find(measured: Measured) -> float | None:
+        for stage in (*stages, *(() if steps(measured, "upsert") else ("before",))):
+            if seconds := [e["seconds"] for e in steps(measured, step, stage)]:
+                return median(seconds)
+        return None
+
+    return find
+
+
+def _written(measured: Measured, ingested: int) -> float | None:
+    upserts = steps(measured, "upsert")
+    return sum(e["bytes_written"] for e in upserts) / ingested if upserts else None
+
+
+def _state(measured: Measured, stage: str, *parts: str) -> float | None:
+    """The sum of parts of the state; a table without upserts has one stage."""
+    for event in steps(measured, "state", stage) or (
+        steps(measured, "state") if not steps(measured, "upsert") else []
+    ):
+        return float(sum(event["state"][part] for part in parts))
+    return None
+
+
+def _files(stage: str) -> Callable[[Measured], float | None]:
+    return lambda measured: _state(measured, stage, "data_files", "delete_files")
+
+
+def _peak(part: str) -> Callable[[Measured], float | None]:
+    def find(measured: Measured) -> float | None:
+        return max((float(e["memory"][part]) for e in measured["events"] if e.get("memory")), default=None)
+
+    return find
+
+
+def _show(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    if unit == "s":
+        return (
+            f"{value * 1000:.2g} ms" if value < 0.1 else f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
+        )
+    if unit == "B":
+        return f"{value / 1e6:,.0f} MB"
+    return f"{value:.1f}" if unit == "ratio" else f"{value:.0f}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,136 @@
+"""What the race asks of a system. An adapter is one small class; it runs alone, in its own process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from tests.benchmarks.workload import Dataset
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One choice made for a system, and the reason; the report lists them."""
+
+    name: str
+    value: str
+    why: str
+
+
+@dataclass(frozen=True)
+class TableState:
+    """The files that a read of the newest version opens, without what earlier versions left behind."""
+
+    data_files: int
+    delete_files: int
+    bytes: int
+
+
+class System(ABC):
+    """One way to keep a keyed table.
+
+    Attributes:
+        name: short name, as given to ``--systems``.
+        title: name in the report.
+        packages: Maven coordinates of its jars; the parent resolves them.
+        session: settings of the Spark session besides those that all systems share.
+        properties: properties of the table.
+        maintenance: how it compacts.
+        starts_from_final: a baseline that is loaded with the final rows and gets no upserts.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]] = ()
+    session: ClassVar[tuple[Setting, ...]] = ()
+    properties: ClassVar[tuple[Setting, ...]] = ()
+    maintenance: ClassVar[tuple[Setting, ...]] = ()
+    starts_from_final: ClassVar[bool] = False
+
+    spark: SparkSession
+
+    def __init__(self, dataset: Dataset, place: Path, shared: dict[str, str]) -> None:
+        self.dataset = dataset
+        self.place = place
+        self.shared = shared
+
+    @property
+    @abstractmethod
+    def table(self) -> str:
+        """The table's name in SQL."""
+
+    @property
+    @abstractmethod
+    def root(self) -> Path:
+        """The folder of the table's files, metadata included."""
+
+    @abstractmethod
+    def create(self) -> None:
+        """Creates the empty table."""
+
+    @abstractmethod
+    def load(self, rows: DataFrame) -> None:
+        """Adds rows to the empty table."""
+
+    @abstractmethod
+    def upsert(self, rows: DataFrame) -> None:
+        """Replaces the rows that have these keys, adds those that are new, and commits."""
+
+    @abstractmethod
+    def compact(self) -> None:
+        """Makes few large files of many and applies pending deletes, as cheaply as the system can."""
+
+    @abstractmethod
+    def state(self) -> TableState: ...
+
+    def start(self) -> None:
+        """Starts Spark with the shared settings and those of the system."""
+        from pyspark.sql import SparkSession
+
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        builder = SparkSession.builder.appName(f"race-{self.name}")
+        for key, value in self.spark_config().items():
+            builder = builder.config(key, value)
+        self.spark = builder.getOrCreate()
+        self.spark.sparkContext.setLogLevel("ERROR")
+
+    def spark_config(self) -> dict[str, str]:
+        own = {s.name: s.value for s in self.session}
+        return {**self.shared, "spark.sql.warehouse.dir": str(self.place / "warehouse"), **own}
+
+    def stop(self) -> None:
+        self.spark.stop()
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self.spark.sql(sql).collect()]
+
+    def properties_sql(self) -> str:
+        return ", ".join(f"'{s.name}' = '{s.value}'" for s in self.properties)
+
+    def versions(self) -> dict[str, str]:
+        """The versions that the measurement depends on."""
+        found = {name: version(name) for name in ("pyspark", "pyarrow")} | {"python": sys.version.split()[0]}
+        return found | {package.split(":")[1]: package.split(":")[2] for package in self.packages}
+
+
+@runtime_checkable
+class Clusters(Protocol):
+    """A system whose compaction does not sort by key, but which has another that does."""
+
+    def cluster(self) -> None:
+        """Rewrites the table in key order, so that look-ups and ranges skip files and row groups."""
+
+
+@runtime_checkable
+class Gets(Protocol):
+    """A system that reads a row by key without SQL."""
+
+    def get(self, key: int | str) -> dict[str, Any] | None: ...

@@ -1,0 +1,73 @@
+"""lakekit itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.benchmarks.systems.base import Setting, System, TableState
+from tests.benchmarks.systems.delta import log_state
+from tests.benchmarks.workload import SCHEMA_SQL
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Lakekit(System):
+    name = "lakekit"
+    title = "lakekit"
+    properties = (
+        Setting(
+            "lake.compaction.auto",
+            "false",
+            "no system compacts between the batches, so that reads before compaction show the worst case",
+        ),
+    )
+    maintenance = (
+        Setting("compaction", "Table.compact()", "merges the sorted runs; its output is in key order"),
+    )
+
+    @property
+    def table(self) -> str:
+        return "race"
+
+    @property
+    def root(self) -> Path:
+        return self.place / "warehouse" / "race"
+
+    def start(self) -> None:
+        import lakekit
+
+        config = self.shared | {s.name: s.value for s in self.session}
+        self.lake = lakekit.connect(warehouse=str(self.place / "warehouse"), config=config)
+        self.spark = self.lake.spark
+
+    def stop(self) -> None:
+        self.lake.stop()
+
+    def create(self) -> None:
+        self._table = self.lake.create_table(
+            self.table,
+            SCHEMA_SQL[self.dataset.key],
+            primary_key=["k"],
+            properties={s.name: s.value for s in self.properties},
+        )
+
+    def load(self, rows: DataFrame) -> None:
+        self._table.upsert(rows)
+
+    def upsert(self, rows: DataFrame) -> None:
+        self._table.upsert(rows)
+
+    def compact(self) -> None:
+        self._table.compact()
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self.lake.sql(sql).collect()]
+
+    def get(self, key: int | str) -> dict[str, Any] | None:
+        row: dict[str, Any] | None = self._table.get(k=key)
+        return row
+
+    def state(self) -> TableState:
+        return log_state(self.root)

@@ -1,0 +1,195 @@
+"""What is measured: the rows, the batches and the queries, as plain data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+KeyKind = Literal["bigint", "uuid"]
+
+VALUE_COLUMNS = tuple(f"c{i}" for i in range(8))
+COLUMNS = ("k", "s", *VALUE_COLUMNS, "ts")
+GROUPS = 1_000
+"""Number of groups of the aggregate query."""
+
+SCHEMA_SQL = {
+    kind: f"k {'BIGINT' if kind == 'bigint' else 'STRING'} NOT NULL, s STRING, "
+    + ", ".join(f"{c} BIGINT" for c in VALUE_COLUMNS)
+    + ", ts TIMESTAMP"
+    for kind in ("bigint", "uuid")
+}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The rows of one case.
+
+    Attributes:
+        keys: size of the key space; batches draw from it uniformly, each key at most once in a batch.
+        load: keys ``0 … load - 1`` are loaded first, in random order.
+        batches: number of rows of each upsert batch, in order.
+        key: `bigint`, or `uuid` for a string of 36 characters.
+    """
+
+    keys: int
+    load: int
+    batches: tuple[int, ...]
+    key: KeyKind
+    seed: int = 20220101
+
+    @property
+    def name(self) -> str:
+        sizes = "-".join(f"{count}x{short(rows)}" for rows, count in _runs(self.batches))
+        return f"{self.key}-{short(self.load)}-of-{short(self.keys)}-{sizes}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One dataset, and what to do with it.
+
+    Attributes:
+        kind: `race` measures everything; `memory` only loads and upserts ever larger batches.
+        repeats: how often each read query runs; the median is reported.
+    """
+
+    kind: Literal["race", "memory"]
+    dataset: Dataset
+    repeats: int = 3
+
+    @property
+    def title(self) -> str:
+        size = f"{short(self.dataset.keys)} keys, {self.dataset.key}"
+        return size if self.kind == "race" else f"growing batches, {size}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    rows: int
+    path: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A dataset on disk: where its Parquet files are, and what each query must return.
+
+    Attributes:
+        final: the rows that the table has in the end, in key order.
+        lookups: keys (literals of the key type) with the row each has in the end.
+        ranges: first and last key of ranges of 1,000 keys.
+        expected: result rows by name of the query, as JSON lists.
+    """
+
+    dataset: Dataset
+    load: str
+    batches: tuple[Batch, ...]
+    final: str
+    lookups: tuple[int | str, ...]
+    ranges: tuple[tuple[int | str, int | str], ...]
+    expected: dict[str, Any]
+
+    @property
+    def path(self) -> Path:
+        """The file that this was read from."""
+        return Path(self.final).parent / "manifest.json"
+
+    def save(self) -> None:
+        self.path.write_text(json.dumps(asdict(self)))
+
+    @staticmethod
+    def read(path: Path) -> Manifest:
+        found = json.loads(path.read_text())
+        dataset = found["dataset"]
+        found["dataset"] = Dataset(**{**dataset, "batches": tuple(dataset["batches"])})
+        found["batches"] = tuple(Batch(**batch) for batch in found["batches"])
+        found["lookups"] = tuple(found["lookups"])
+        found["ranges"] = tuple(tuple(ends) for ends in found["ranges"])
+        return Manifest(**found)
+
+
+def race(keys: int, key: KeyKind, *, large_batches: int, small_batches: int) -> Case:
+    """All keys are loaded, then come large batches (1 M rows) and small ones (10 k).
+
+    A table of less than 5 M keys has the largest batch that leaves it updates and not a rewrite, so that
+    tiny runs keep the proportions.
+    """
+    large, small = min(1_000_000, max(keys // 2, 1)), min(10_000, max(keys // 20, 1))
+    batches = (large,) * large_batches + (small,) * small_batches
+    return Case("race", Dataset(keys, keys, batches, key), repeats=5 if keys <= 5_000_000 else 3)
+
+
+def memory(largest: int, key: KeyKind) -> Case:
+    """Batches of 1 %, 10 % and 100 % of `largest` rows go into one table."""
+    batches = (largest // 100, largest // 10, largest)
+    return Case("memory", Dataset(largest, max(largest // 10, 1), batches, key))
+
+
+def short(rows: int) -> str:
+    """Writes 2000000 as 2M and 10000 as 10k."""
+    for unit, sign in ((1_000_000, "M"), (1_000, "k")):
+        if rows >= unit and rows % (unit // 10) == 0:
+            return f"{rows / unit:g}{sign}"
+    return str(rows)
+
+
+def parse_rows(text: str) -> int:
+    """Reads 2M, 10k or 500.
+
+    Raises:
+        ValueError: if the text is no number of rows.
+    """
+    unit = {"k": 1_000, "m": 1_000_000}.get(text[-1:].lower())
+    rows = float(text[:-1]) * unit if unit else float(text)
+    if rows < 100 or rows != int(rows):
+        raise ValueError(f"'{text}' is not a number of rows of at least 100.")
+    return int(rows)
+
+
+def literal(key: int | str) -> str:
+    return f"'{key}'" if isinstance(key, str) else str(key)
+
+
+def scan_sql(table: str, key: KeyKind) -> str:
+    """Counts the rows and touches every column."""
+    sums = ", ".join(f"sum({c})" for c in VALUE_COLUMNS)
+    of_key = "sum(k)" if key == "bigint" else "sum(length(k))"
+    return f"SELECT count(*), {of_key}, sum(length(s)), {sums}, max(unix_micros(ts)) FROM {table}"
+
+
+def aggregate_sql(table: str) -> str:
+    return (
+        f"SELECT count(*), sum(n), max(total) FROM (SELECT c1 % {GROUPS} AS g, count(*) AS n, "
+        f"sum(c0) AS total FROM {table} GROUP BY c1 % {GROUPS})"
+    )
+
+
+def filter_sql(table: str) -> str:
+    """About 1 % of the rows, by a column of random values, with which no statistics can help."""
+    return f"SELECT count(*), sum(c3) FROM {table} WHERE c2 % 100 = 7"
+
+
+def lookup_sql(table: str, key: int | str) -> str:
+    return f"SELECT {', '.join(COLUMNS)} FROM {table} WHERE k = {literal(key)}"
+
+
+def range_sql(table: str, ends: tuple[int | str, int | str]) -> str:
+    low, high = map(literal, ends)
+    return f"SELECT count(*), sum(c0), sum(length(s)) FROM {table} WHERE k BETWEEN {low} AND {high}"
+
+
+def checksum_sql(table: str) -> str:
+    """Every value of every row: the CRC-32 of each row's text, added up."""
+    values = ", ".join(f"CAST({c} AS STRING)" for c in VALUE_COLUMNS)
+    row = f"concat_ws('|', CAST(k AS STRING), s, {values}, CAST(unix_micros(ts) AS STRING))"
+    return f"SELECT count(*), sum(crc32({row})) FROM {table}"
+
+
+def _runs(batches: tuple[int, ...]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for rows in batches:
+        if runs and runs[-1][0] == rows:
+            runs[-1] = (rows, runs[-1][1] + 1)
+        else:
+            runs.append((rows, 1))
+    return runs
