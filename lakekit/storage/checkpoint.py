@@ -7,11 +7,13 @@ are classic ones of one part, which every Delta reader knows.
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -68,8 +70,8 @@ def _sidecar_path(path: str) -> str:
 def _read_file(store: Store, path: str, removes: bool) -> list[Action]:
     try:
         if path.endswith(".json"):
-            lines = store.read(path).decode("utf-8").splitlines()
-            return [parse_line(line) for line in lines if line.strip()]
+            lines = store.read(path).split(b"\n")
+            return [parse_line(line.decode("utf-8")) for line in lines if line.strip()]
         with store.open_input(path) as file:
             return list(_read_parquet(pq.ParquetFile(file), removes))
     except FileNotFoundError as error:
@@ -90,38 +92,55 @@ def _read_parquet(file: pq.ParquetFile, removes: bool) -> Iterator[Action]:
         if name == "add" and "stats" not in children and "stats_parsed" in children:
             wanted.append("stats_parsed")
         column = file.read(columns=[f"{name}.{child}" for child in wanted]).column(0)
-        for fields in column.drop_null().to_pylist():
-            yield parse_action(name, _plain(fields))
+        for chunk in column.drop_null().chunks:
+            for fields in _dicts(chunk):
+                if "stats_parsed" in fields:
+                    fields["stats"] = _stats_text(fields.pop("stats_parsed"))
+                yield parse_action(name, fields)
 
 
-def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
-    # In Parquet every optional field is there and null, and a map is a list of pairs.
-    plain: dict[str, Any] = {}
-    for key, value in fields.items():
-        if value is None:
-            continue
-        if key in _MAPS:
-            plain[key] = dict(value)
-        elif key == "stats_parsed":
-            plain["stats"] = _stats_text(value)
-        elif isinstance(value, dict):
-            plain[key] = _plain(value)
-        else:
-            plain[key] = value
-    return plain
+def _dicts(structs: pa.StructArray) -> list[Any]:
+    """Returns structs as dicts without their nulls, column by column: that is faster than row by row."""
+    names = [child.name for child in structs.type]
+    columns = [_values(structs.field(index)) for index in range(len(names))]
+    rows = [
+        {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        for values in zip(*columns, strict=True)
+    ]
+    return _where_valid(structs, rows)
+
+
+def _values(array: pa.Array) -> list[Any]:
+    if pa.types.is_map(array.type):
+        pairs = list(zip(array.keys.to_pylist(), array.items.to_pylist(), strict=True))
+        return _where_valid(
+            array, [dict(pairs[start:end]) for start, end in pairwise(array.offsets.to_pylist())]
+        )
+    if pa.types.is_struct(array.type):
+        return _dicts(array)
+    return array.to_pylist()
+
+
+def _where_valid(array: pa.Array, values: list[Any]) -> list[Any]:
+    if not array.null_count:
+        return values
+    return [
+        value if valid else None for value, valid in zip(values, array.is_valid().to_pylist(), strict=True)
+    ]
 
 
 def _stats_text(value: Any) -> str:
     if isinstance(value, dict):
-        items = [(key, item) for key, item in value.items() if item is not None]
-        return "{" + ",".join(f"{json.dumps(key)}:{_stats_text(item)}" for key, item in items) + "}"
+        items = (f"{json.dumps(key, ensure_ascii=False)}:{_stats_text(item)}" for key, item in value.items())
+        return "{" + ",".join(items) + "}"
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, datetime):
-        text = value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return json.dumps(text)
+        return json.dumps(value.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
     if isinstance(value, date):
         return json.dumps(value.isoformat())
+    if isinstance(value, float) and not math.isfinite(value):
+        return '"NaN"' if math.isnan(value) else json.dumps("Infinity" if value > 0 else "-Infinity")
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -284,7 +284,9 @@ class DeltaLog:
             data = self._store.read(commit_path(checkpoint.version))
         except FileNotFoundError:
             return checkpoint.modified_ms
-        return self._record(checkpoint.version, self._parse(checkpoint.version, data)).timestamp
+        # The commit info comes first, and the rest may be long.
+        first = self._parse(checkpoint.version, data.partition(b"\n")[0])
+        return CommitRecord.of(checkpoint.version, first, lambda: checkpoint.modified_ms).timestamp
 
     def _apply(self, replay: Replay, version: int, before: int, data: bytes) -> int:
         """Applies a commit file and returns the version's time."""
