@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         results["cases"] = json.loads(out.read_text())["cases"]
     for case in _cases(options):
         run_case(case, options.systems, settings, results, out)
-    print(report.tables(results))
+    print("\n".join([report.tables(results), *report.failures(results)]))
     if out == LATEST:
         _report(results)
     return 1 if report.failures(results) else 0

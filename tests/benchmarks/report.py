@@ -114,7 +114,10 @@ def _race_table(entries: Sequence[Measured]) -> str:
             rule.append("--:")
     lines = [_line(head), _line(rule)]
     for entry in entries:
-        for number, row in enumerate(rows(entry)):
+        measured = [
+            row for row in rows(entry) if any(figure(row, name, entry) is not None for name in present)
+        ]
+        for number, row in enumerate(measured):
             cells = [f"**{entry['title']}**" if number == 0 else "", row.label]
             reference = figure(row, REFERENCE, entry)
             for name in present:

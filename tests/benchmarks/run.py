@@ -127,7 +127,7 @@ def machine(settings: Settings) -> dict[str, Any]:
         "processor": _processor(),
         "cores": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().split('-')[0]}",
         "java": java.stderr.splitlines()[0],
         "shared": {key: value for key, value in settings.spark(Path()).items() if key not in hidden},
     }
