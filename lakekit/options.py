@@ -151,7 +151,8 @@ OPTIONS: Mapping[str, Option] = {
     option.name: option
     for option in (
         Option("bucket", None, f"a whole number from 1 to {MAX_BUCKETS}",
-               "Buckets in each partition; fixed for the life of the table.", _integer(1, MAX_BUCKETS), fixed=True),
+               "Buckets in each partition; fixed for the life of the table.", _integer(1, MAX_BUCKETS),
+               fixed=True),
         Option("sequence.field", None, "the name of a column",
                "Column whose highest value wins among rows of one key; without it the last written wins.",
                _nonempty, fixed=True),
@@ -168,9 +169,10 @@ OPTIONS: Mapping[str, Option] = {
                "Share of superseded rows in a bucket that triggers a compaction.", _fraction),
         Option("log-store.enabled", "false", _BOOL, "Also write changes to the log.", _boolean),
         Option("log-store.type", "kafka", "kafka", "Kind of the log.", _one_of("kafka")),
-        Option("log-store.topic", None, "a Kafka topic name (letters, digits, '.', '_', '-')", "Topic of the log.",
-               _matching(_TOPIC)),
-        Option("log-store.address", None, "host:port, several separated by commas", "Servers of the log.", _addresses),
+        Option("log-store.topic", None, "a Kafka topic name (letters, digits, '.', '_', '-')",
+               "Topic of the log.", _matching(_TOPIC)),
+        Option("log-store.address", None, "host:port, several separated by commas",
+               "Servers of the log.", _addresses),
         Option("log-store.data-format", "json", "json", "Format of the log's records.", _one_of("json")),
         Option("log-store.data-version", "v1", "v1", "Version of the log's record format.", _one_of("v1")),
         Option("log-store.consistency-guarantee.enabled", "false", _BOOL,
@@ -183,10 +185,12 @@ OPTIONS: Mapping[str, Option] = {
         Option("scan.startup.timestamp-millis", None, "milliseconds since 1970-01-01 UTC",
                "Start of a reader whose scan.startup.mode is timestamp.", _integer(0, 2**63 - 1), hint=True),
         Option("scan.startup.specific-offsets", None, "partition:0,offset:42;partition:1,offset:300",
-               "Start of a reader whose scan.startup.mode is specific-offsets.", _matching(_OFFSETS), hint=True),
-        Option("emit.mode", "auto", "auto, file, log, or file,log", "Where a write goes.", _emit_mode, hint=True),
-        Option("read.mode", "file", "file or log", "Where a streaming read comes from.", _one_of("file", "log"),
+               "Start of a reader whose scan.startup.mode is specific-offsets.", _matching(_OFFSETS),
                hint=True),
+        Option("emit.mode", "auto", "auto, file, log, or file,log", "Where a write goes.", _emit_mode,
+               hint=True),
+        Option("read.mode", "file", "file or log", "Where a streaming read comes from.",
+               _one_of("file", "log"), hint=True),
     )
 }  # fmt: skip
 """All table options by name."""

@@ -1,7 +1,8 @@
 """Table options: their names, values, defaults, and what fits together.
 
-Options are accepted bare or with one of the prefixes in `PREFIXES` and stored as ``lake.<name>`` in the table's
-configuration. Options named ``delta.*`` belong to Delta Lake; those that would change the table's protocol are refused.
+Options are accepted bare or with one of the prefixes in `PREFIXES` and stored as ``lake.<name>`` in the
+table's configuration. Options named ``delta.*`` belong to Delta Lake; those that would change the table's
+protocol are refused.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ SUPPORTED_FORMAT = 1
 
 _SET_BY_LAKEKIT = {
     "format-version": "lakekit sets it",
-    "primary-key": "give the key as PRIMARY KEY (...) in SQL or primary_key=[...] in Python when the table is created",
+    "primary-key": "give PRIMARY KEY (...) in SQL or primary_key=[...] in Python when the table is created",
 }
 
 
 def canonical_name(name: str) -> str:
-    """Returns the name under which an option is stored: ``lake.<name>``, or ``delta.<name>`` in Delta's spelling.
+    """Returns the name an option is stored with: ``lake.<name>``, or ``delta.<name>`` in Delta's spelling.
 
     Raises:
         InvalidOptionError: if there is no such option, or if it looks like a secret.
@@ -50,7 +51,7 @@ def canonical_name(name: str) -> str:
 def _canonical_delta(name: str) -> str:
     if DELTA_PROTOCOL.match(name):
         raise InvalidOptionError(
-            f"Option '{name}' cannot be set: it would change what readers and writers of the table must support.",
+            f"Option '{name}' cannot be set: it would change what readers and writers must support.",
             "Leave it out; lakekit chooses the table's protocol.",
         )
     known = {key.lower(): key for key in DELTA_OPTIONS}
@@ -62,7 +63,7 @@ def _canonical_delta(name: str) -> str:
 def _refuse_secret(name: str) -> None:
     if SECRET.search(name.lower()):
         raise InvalidOptionError(
-            f"Option '{name}' is a secret, and table properties can be read by everybody who can read the table.",
+            f"Option '{name}' is a secret, and everybody who can read a table can read its properties.",
             "Keep it in an environment variable or a secret store, and refer to it from the session:"
             " lakekit.connect(config={...}).",
         )
@@ -91,8 +92,8 @@ def normalise(
         The given properties only, under canonical names.
 
     Raises:
-        InvalidOptionError: for an unknown option, a bad value, a secret, a changed fixed option, or options that,
-            together with those of the table, do not fit together.
+        InvalidOptionError: for an unknown option, a bad value, a secret, a changed fixed option, or options
+            that, together with those of the table, do not fit together.
     """
     result: dict[str, str] = {}
     for name, value in properties.items():
@@ -113,7 +114,7 @@ def _check_not_fixed(stored: str, text: str | None, existing: Mapping[str, str])
     option = OPTIONS.get(stored.removeprefix(PREFIX))
     if option is not None and option.fixed and existing.get(stored) != text:
         raise InvalidOptionError(
-            f"Option '{option.name}' is {existing.get(stored, 'not set')} and cannot be changed on an existing table.",
+            f"Option '{option.name}' is {existing.get(stored, 'not set')} and cannot be changed any more.",
             "Create a new table with the other value and copy the rows: CREATE TABLE ... AS SELECT.",
         )
     if PRIMARY_KEY in existing and stored in _KEYED_NEEDS:
@@ -194,8 +195,8 @@ def normalise_hints(options: Mapping[str, object], configuration: Mapping[str, s
         The given options, under the names they would be stored with.
 
     Raises:
-        InvalidOptionError: for an unknown option, one that only a table can have, a bad value, or options that do not
-            fit together.
+        InvalidOptionError: for an unknown option, one that only a table can have, a bad value, or options
+            that do not fit together.
     """
     result: dict[str, str] = {}
     hints = {name: option for name, option in OPTIONS.items() if option.hint}
@@ -299,7 +300,7 @@ def check_format(table: str, configuration: Mapping[str, str]) -> None:
     if text is None:
         raise UnsupportedTableError(
             f"Table {table} is a Delta table that lakekit did not make.",
-            "Read it with plain Spark, or copy it: CREATE TABLE ... PRIMARY KEY (...) USING lake AS SELECT ...",
+            "Read it with plain Spark, or copy it: CREATE TABLE ... USING lake AS SELECT ...",
         )
     if not text.isdigit() or int(text) > SUPPORTED_FORMAT:
         raise UnsupportedTableError(
@@ -309,7 +310,8 @@ def check_format(table: str, configuration: Mapping[str, str]) -> None:
 
 
 def visible_properties(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Returns what a user could have set: option names without prefix, and Delta's own properties that he chose."""
-    shown = {k.removeprefix(PREFIX): v for k, v in configuration.items() if k.removeprefix(PREFIX) in OPTIONS}
+    """Returns the properties that users set, options without prefix; what lakekit sets itself is left out."""
+    options = {option.stored_name: option.name for option in OPTIONS.values()}
+    shown = {options[key]: value for key, value in configuration.items() if key in options}
     kept = {k: v for k, v in configuration.items() if k in DELTA_OPTIONS and _KEYED_NEEDS.get(k) != v}
     return dict(sorted({**shown, **kept}.items()))

@@ -31,8 +31,8 @@ T = TypeVar("T")
 class FolderCatalog:
     """The tables of a warehouse folder, which any number of sessions may share.
 
-    What exists is what the folders hold. Spark's own catalog lives in memory and only learns the names: a table
-    is registered there when it is first used, and forgotten when its folder is gone.
+    What exists is what the folders hold. Spark's own catalog lives in memory and only learns the names: a
+    table is registered there when it is first used, and forgotten when its folder is gone.
     """
 
     def __init__(self, spark: SparkSession, warehouse: str, runner: Runner) -> None:
@@ -152,8 +152,8 @@ class FolderCatalog:
             return
         if self.current_database == database:
             self._spark.catalog.setCurrentDatabase(DEFAULT_DATABASE)
-        # Spark deletes the folder of a database that it drops, and another session may just be making a new one
-        # of the same name there: so Spark gets another folder to delete, which does not exist.
+        # Spark deletes the folder of a database that it drops, and another session may just be making a new
+        # one of the same name there: so Spark gets another folder to delete, which does not exist.
         nowhere = f"{self.warehouse}/.dropped{folders.database_folder(database)}"
         self._spark.sql(f"ALTER DATABASE {quote(database)} SET LOCATION {literal(nowhere)}")
         self._spark.sql(f"DROP DATABASE IF EXISTS {quote(database)} CASCADE")
@@ -235,7 +235,7 @@ class FolderCatalog:
         if place is not None and not folders.same_place(place, root):
             if self._is_managed(name):
                 raise SessionError(
-                    f"The Spark session has another table {name}, at {place}, than the warehouse {self.warehouse}.",
+                    f"The Spark session has another table {name} than this warehouse, at {place}.",
                     "Use another Spark session for this warehouse, or drop that table with Spark.",
                 )
             self._spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
@@ -254,7 +254,7 @@ class FolderCatalog:
             if not self._spark.catalog.tableExists(name.sql):
                 return None
             rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {name.sql}").collect()
-        except Exception:  # noqa: BLE001 (pyspark's classic and Connect errors share no narrower class)
+        except Exception:
             # Delta fails for a name whose folder is gone, or holds a table it cannot read.
             self._spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
             return None
@@ -316,7 +316,8 @@ class FolderCatalog:
                 f"Table '{new}' exists already.", "Choose another name, or drop it first."
             )
         with self._lock:
-            # Moved before it is unregistered: a failed move leaves all as it was, and Spark has nothing to delete.
+            # Moved before it is unregistered: a failed move leaves all as it was, and Spark finds nothing to
+            # delete at the old place.
             self._folders(folders.move_table, folders.table_folder(old), folders.table_folder(new))
             self.forget(old)
         self.ensure_registered(new)

@@ -1,7 +1,8 @@
 """The folders of a warehouse: what is in them, and how they are made, moved and deleted.
 
-These functions run where the warehouse can be reached, in this process or in a Spark task. A table of database
-``shop`` is the folder ``shop.db/orders``; one of the database ``default`` lies directly in the warehouse.
+These functions run where the warehouse can be reached, in this process or in a Spark task. A table of
+database ``shop`` is the folder ``shop.db/orders``; one of the database ``default`` lies directly in the
+warehouse.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lakekit.catalog.base import DEFAULT_DATABASE, plain_names
 from lakekit.errors import AlreadyExistsError, InvalidNameError, UnsupportedTableError
-from lakekit.storage.checkpoint import LOG_FOLDER
+from lakekit.storage.listing import LOG_FOLDER
 from lakekit.storage.log import commit_path
 from lakekit.storage.store import Store, local_root
 
@@ -135,7 +136,8 @@ def drop_database(warehouse: str, database: str, cascade: bool) -> list[str]:
     """Deletes the folder of a database.
 
     Returns:
-        What is still in it, if that is more than its comment and `cascade` is False; then nothing was deleted.
+        What is still in it, if that is more than its comment and `cascade` is False; then nothing was
+        deleted.
     """
     store, folder = Store(warehouse), database_folder(database)
     if store.is_local:

@@ -1,7 +1,7 @@
 """Makes rows fit the columns of a table, or says what is wrong with them.
 
-The rules are those of Spark's ANSI store assignment, but stricter: numbers become other numbers only if each value can
-be kept, and nothing becomes text by itself.
+The rules are those of Spark's ANSI store assignment, but stricter: numbers become other numbers only if each
+value can be kept, and nothing becomes text by itself.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ class Fit(Enum):
 
 def fit(source: DataType, target: DataType) -> Fit:
     """Tells how values of type `source` become values of a column of type `target`."""
-    if source == target or (isinstance(source, StringType) and isinstance(target, StringType)):
+    if source == target:
         return Fit.SAME
-    if isinstance(source, NullType):
+    # Strings differ by collation, which hash() heeds and the table does not have.
+    if isinstance(source, NullType) or (isinstance(source, StringType) and isinstance(target, StringType)):
         return Fit.CAST
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         return _nested(
@@ -121,8 +122,8 @@ def align(
 ) -> DataFrame:
     """Returns rows with exactly the columns of a table, in its order and types.
 
-    Columns are matched by name, whatever the case. A value that does not fit its column fails the Spark job that
-    computes the rows, with a text that names column and value.
+    Columns are matched by name, whatever the case. A value that does not fit its column fails the Spark job
+    that computes the rows, with a text that names column and value.
 
     Args:
         rows: the rows as given; a `_bucket` column in them is left out, the table computes its own.
@@ -166,10 +167,11 @@ def _problems(
     twice = sorted({name for name in names if names.count(name) > 1})
     unknown = [] if allow_new else [f.name for f in given if f.name.lower() not in known]
     missing = [f.name for f in target if f.name.lower() not in by_name and not (allow_missing and f.nullable)]
+    pairs = [(field, known[field.name.lower()]) for field in given if field.name.lower() in known]
     wrong = [
-        f"column '{f.name}' is {type_text(f.dataType)} and not {type_text(declared_type(known[f.name.lower()]))}"
-        for f in given
-        if f.name.lower() in known and fit(f.dataType, known[f.name.lower()].dataType) is Fit.NONE
+        f"column '{f.name}' is {type_text(f.dataType)} and not {type_text(declared_type(wanted))}"
+        for f, wanted in pairs
+        if fit(f.dataType, wanted.dataType) is Fit.NONE
     ]
     listed = ((twice, "given twice"), (unknown, "unknown to the table"), (missing, "missing"))
     return [f"column(s) {_quoted(columns)} {what}" for columns, what in listed if columns] + wrong
@@ -196,7 +198,8 @@ def _expression(source: StructField | None, target: StructField, table: str) -> 
     declared = declared_type(target)
     if isinstance(declared, CharType):
         # Longer values are left as they are: the check of lengths names them.
-        value = f"CASE WHEN char_length({value}) < {declared.length} THEN rpad({value}, {declared.length}, ' ') ELSE {value} END"
+        padded = f"rpad({value}, {declared.length}, ' ')"
+        value = f"CASE WHEN char_length({value}) < {declared.length} THEN {padded} ELSE {value} END"
     return f"{value} AS {name}"
 
 

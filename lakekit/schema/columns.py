@@ -69,7 +69,7 @@ _RESERVED_PREFIX = "__lake_"
 _BAD_CHARACTERS = " ,;{}()\n\t="
 
 _INTEGERS: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
-_DIGITS = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
+_DIGITS: Mapping[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
 _ATOMIC: tuple[type[DataType], ...] = (
     BooleanType,
     *_INTEGERS,
@@ -91,8 +91,8 @@ def struct_of(columns: Columns | pa.Schema) -> StructType:
     """Returns columns as a Spark schema.
 
     Args:
-        columns: a Spark schema, SQL text (``id BIGINT NOT NULL, name STRING``), a dict of names and types, or an
-            Arrow schema.
+        columns: a Spark schema, SQL text (``id BIGINT NOT NULL, name STRING``), a dict of names and types,
+            or an Arrow schema.
 
     Raises:
         SchemaMismatchError: if they cannot be read.
@@ -123,7 +123,7 @@ def declared_type(field: StructField) -> DataType:
 
 
 def stored_field(field: StructField, *, nullable: bool) -> StructField:
-    """Returns a column as the Delta log holds it: char and varchar are strings with a note of their length."""
+    """Returns a column as the Delta log holds it: char and varchar are strings that note their length."""
     metadata = {k: v for k, v in (field.metadata or {}).items() if k == "comment"}
     data_type = declared_type(field)
     if isinstance(data_type, (CharType, VarcharType)):
@@ -139,7 +139,8 @@ def check_columns(table: str, schema: StructType) -> None:
     Raises:
         InvalidNameError: for a name that no column can have.
         AlreadyExistsError: for a name that occurs twice; names differ by more than case.
-        SchemaMismatchError: for a type that no column can have, naming each such column, or if there is no column.
+        SchemaMismatchError: for a type that no column can have, naming each such column, or if there is no
+            column.
     """
     if not schema.fields:
         raise SchemaMismatchError(f"Table {table} has no columns.", "Give it at least one.")
@@ -185,7 +186,7 @@ def _why_not(data_type: DataType, *, top: bool = False) -> str | None:
         return f"{data_type.simpleString()} inside another type; use string there"
     if isinstance(data_type, StringType) and _collated(data_type):
         return "a string with a collation"
-    if isinstance(data_type, _ATOMIC) or isinstance(data_type, VariantType):
+    if isinstance(data_type, (*_ATOMIC, VariantType)):
         return None
     if isinstance(data_type, ArrayType):
         return _why_not(data_type.elementType)
@@ -238,8 +239,8 @@ def check_key(table: str, schema: StructType, primary_key: Sequence[str]) -> tup
         raise PrimaryKeyError(
             f"The primary key of table {table} cannot contain {', '.join(bad)}: "
             "arrays, maps, structs and variants have no order that every reader agrees on.",
-            "Use columns of type boolean, byte, short, int, long, float, double, decimal, string, char, varchar, "
-            "binary, date, timestamp or timestamp_ntz.",
+            "Use columns of type boolean, byte, short, int, long, float, double, decimal, string, char, "
+            "varchar, binary, date, timestamp or timestamp_ntz.",
         )
     return tuple(field.name for field in fields)
 
@@ -263,7 +264,8 @@ def check_partitions(
     if bad:
         raise SchemaMismatchError(
             f"Table {table} cannot be partitioned by {', '.join(bad)}.",
-            "Partition by columns of type boolean, byte, short, int, long, decimal, string, date or timestamp.",
+            "Partition by columns of type boolean, byte, short, int, long, decimal, string, date or "
+            "timestamp.",
         )
     names = tuple(field.name for field in fields)
     if fields and len(fields) == len(schema.fields):
@@ -275,11 +277,11 @@ def check_partitions(
     if primary_key and missing:
         raise PrimaryKeyError(
             f"The primary key of table {table} does not contain the partition columns {', '.join(missing)}.",
-            f"Add them to the key, PRIMARY KEY ({', '.join([*primary_key, *missing])}), or do not partition by them.",
+            f"Make the key PRIMARY KEY ({', '.join([*primary_key, *missing])}), or do not partition by them.",
         )
     if primary_key and set(primary_key) <= set(names):
         raise PrimaryKeyError(
-            f"The primary key of table {table} has only partition columns, so each partition would hold one row.",
+            f"The primary key of table {table} has only partition columns: each partition would be one row.",
             "Add the column that tells the rows of a partition apart, or partition by fewer columns.",
         )
     return names
@@ -323,11 +325,9 @@ def can_widen(old: DataType, new: DataType) -> bool:
     if isinstance(old, CharType):
         # Not to a longer char: values of the old length would lack its padding.
         return isinstance(new, StringType) or (isinstance(new, VarcharType) and new.length >= old.length)
-    return (
-        isinstance(old, FloatType)
-        and isinstance(new, DoubleType)
-        or (isinstance(old, DateType) and isinstance(new, TimestampNTZType))
-    )
+    if isinstance(old, FloatType):
+        return isinstance(new, DoubleType)
+    return isinstance(old, DateType) and isinstance(new, TimestampNTZType)
 
 
 def with_columns(snapshot: Snapshot, fields: Sequence[StructField]) -> Metadata:
@@ -343,7 +343,7 @@ def with_columns(snapshot: Snapshot, fields: Sequence[StructField]) -> Metadata:
 
 
 def evolved(snapshot: Snapshot, incoming: StructType, table: str = "the table") -> Metadata | None:
-    """Returns a table's metadata with the columns that incoming rows have and the table lacks, None if there are none.
+    """Returns metadata with the columns that incoming rows have and the table lacks; None if there are none.
 
     Raises:
         InvalidNameError: for a name that no column can have.
@@ -357,9 +357,10 @@ def evolved(snapshot: Snapshot, incoming: StructType, table: str = "the table") 
     check_columns(table, StructType(plain))
     missing = required_features(StructType(plain)) - set(snapshot.protocol.writer_features or ())
     if missing:
+        listed = ", ".join(f"{f.name} {type_text(f.dataType)}" for f in plain)
         raise SchemaMismatchError(
-            f"Table {table} cannot add {', '.join(f'{f.name} {type_text(f.dataType)}' for f in plain)} while it is"
-            f" written: readers would need the Delta table feature {', '.join(sorted(missing))}.",
+            f"Table {table} cannot add {listed} while rows are written: readers would need the Delta table "
+            f"feature {', '.join(sorted(missing))}.",
             "Add the columns first, with ALTER TABLE ... ADD COLUMN, or cast them.",
         )
     return with_columns(snapshot, plain)

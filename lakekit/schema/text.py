@@ -197,7 +197,7 @@ class _Parser:
             elif word in ("default", "generated"):
                 raise self._error(
                     f"column '{name}' has a {word.upper()} clause",
-                    "Tables of lakekit have no defaults and no generated columns; compute the value when you write.",
+                    "Tables of lakekit have neither; compute the value when you write.",
                 )
             else:
                 raise self._error(f"'{word}' is not expected after the type of column '{name}'")
@@ -263,10 +263,11 @@ class _Parser:
 
     def _decimal(self) -> DataType:
         numbers = self._numbers()
-        precision, scale = ([*numbers, 0] if len(numbers) == 1 else numbers) if numbers else (10, 0)
+        precision, scale = (numbers or [10])[0], numbers[1] if len(numbers) > 1 else 0
         if len(numbers) > 2 or not 1 <= precision <= 38 or scale > precision:
+            given = ", ".join(map(str, numbers))
             raise self._error(
-                f"there is no DECIMAL{tuple(numbers)}", "DECIMAL(precision, scale) has 1 to 38 digits."
+                f"there is no DECIMAL({given})", "DECIMAL(precision, scale) has 1 to 38 digits."
             )
         return DecimalType(precision, scale)
 

@@ -1,8 +1,9 @@
 """Creates tables, by writing the first version of their Delta log.
 
-Everything is checked before that one file is written, and it is written only if it is absent: a create either happens
-or leaves nothing behind, also when two sessions create the same table at the same time. It needs neither Delta's
-builder nor its jar for Spark Connect, so that it is the same for local and remote sessions.
+Everything is checked before that one file is written, and it is written only if it is absent: a create
+either happens or leaves nothing behind, also when two sessions create the same table at the same time. It
+needs neither Delta's builder nor its jar for Spark Connect, so that it is the same for local and remote
+sessions.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from lakekit import properties as props
 from lakekit.catalog.folders import is_occupied, same_place
 from lakekit.errors import AlreadyExistsError, InvalidOptionError, PrimaryKeyError, SchemaMismatchError
 from lakekit.names import BUCKET_COLUMN, TableName, quote
+from lakekit.options import PREFIX
 from lakekit.schema import check_columns, check_key, check_partitions, struct_of
 from lakekit.schema.columns import find_columns, required_features, stored_field
 from lakekit.storage.actions import Action, CommitInfo, Metadata, Protocol
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from lakekit.table.table import Table
 
 MOST_DEFAULT_BUCKETS = 4
-"""Buckets of a table for which no number is given, at most; each bucket of each partition is at least one file."""
+"""Buckets of a table for which no number is given, at most."""
 
 _READER_FEATURES = ("deletionVectors",)
 _WRITER_FEATURES = ("appendOnly", "changeDataFeed", "invariants")
@@ -188,7 +190,7 @@ def _configuration(
     for stored in (props.BUCKET, props.SEQUENCE_FIELD):
         if stored in chosen and not key:
             raise PrimaryKeyError(
-                f"Table {table} has the option '{stored.removeprefix(props.PREFIX)}', but no primary key.",
+                f"Table {table} has the option '{stored.removeprefix(PREFIX)}', but no primary key.",
                 "Add a primary key, or leave the option out.",
             )
     if props.SEQUENCE_FIELD in chosen:
@@ -227,12 +229,12 @@ def create_table(
     Args:
         lake: the lake that gets it.
         name: ``table`` or ``database.table``.
-        columns: SQL text (``id BIGINT NOT NULL, name STRING``), a dict of names and types, a Spark schema or an Arrow
-            schema; left out with `as_`, whose columns the table gets then.
+        columns: SQL text (``id BIGINT NOT NULL, name STRING``), a dict of names and types, a Spark schema or
+            an Arrow schema; left out with `as_`, whose columns the table gets then.
         primary_key: columns that identify a row; without them the table is an append table.
         partition_by: columns by whose values files are kept apart; they must be part of the key.
-        buckets: number of buckets in each partition; by default as many as the local session has cores, at most
-            `MOST_DEFAULT_BUCKETS`, and `MOST_DEFAULT_BUCKETS` on a cluster.
+        buckets: number of buckets in each partition; by default as many as the local session has cores, at
+            most `MOST_DEFAULT_BUCKETS`, and `MOST_DEFAULT_BUCKETS` on a cluster.
         properties: table options, see `lakekit.options`.
         comment: a text about the table.
         if_not_exists: return the table that exists instead of raising.
@@ -306,7 +308,7 @@ def _as_dataframe(lake: Lake, rows: Rows | None, columns: Columns | None) -> Any
 
 
 def _open(field: StructField) -> StructField:
-    """Returns a column of a query as a table gets it: nullable throughout, with its comment and declared length."""
+    """Returns a column of a query as a table gets it: nullable throughout, with its comment."""
     kept = {k: v for k, v in (field.metadata or {}).items() if k == "comment"}
     return StructField(field.name, _nullable(field.dataType), True, kept)
 
@@ -324,8 +326,9 @@ def _nullable(data_type: DataType) -> DataType:
 def default_buckets(lake: Lake) -> int:
     """Returns the number of buckets of a table for which none is given.
 
-    A bucket is one Spark task of each write, so fewer than the cores leave some idle; and it is at least one file of
-    each partition, so many make a small table slow. As a rule, 200 MB to 1 GB of a partition belong into one bucket.
+    A bucket is one Spark task of each write, so fewer than the cores leave some idle; and it is at least one
+    file of each partition, so many make a small table slow. As a rule, 200 MB to 1 GB of a partition belong
+    into one bucket.
     """
     if not lake.runner.is_local:
         return MOST_DEFAULT_BUCKETS
