@@ -71,11 +71,15 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> str:
     # The kernel of this interpreter, whatever is registered under the name python3.
     kernel = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
     client = NotebookClient(
-        notebook, km=kernel, timeout=CELL_TIMEOUT, resources={"metadata": {"path": str(folder)}}
+        notebook,
+        km=kernel,
+        timeout=CELL_TIMEOUT,
+        # Kernels may warn about their transport, which here stays on this machine.
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(folder)}},
     )
     try:
-        # Kernels may warn about their transport, which here is this machine's own.
-        client.execute(env=environment, extra_arguments=["--log-level=ERROR"])
+        client.execute(env=environment)
     except CellExecutionError as error:
         return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
     return ""
