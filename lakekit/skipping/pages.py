@@ -133,7 +133,7 @@ def _file_of(
 
 
 def _uses_dictionary(data: bytes, pages: Pages, first: int, last: int) -> bool:
-    """Tells whether a page needs the dictionary; writers give it up, with its size, when it has grown too large."""
+    """Tells whether a page needs the dictionary, which writers give up when it has grown large."""
     for page in range(first, last):
         start = pages.offsets[page] - pages.offsets[first]
         try:

@@ -7,11 +7,13 @@ parquet.thrift: bounds and place of each page) is read here, because PyArrow doe
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -95,10 +97,17 @@ class ParquetIndex:
         self._groups: list[Any] = []
         self._schema: list[bytes] = []
         self._pages: dict[tuple[int, int], Pages | None] = {}
+        self._group_bounds: dict[tuple[int, Column, bool], Bounds] = {}
         self._page_bounds: dict[tuple[int, int, Column, bool], tuple[Bounds, ...] | None] = {}
         schema = self.metadata.schema
         self._leaves = {schema.column(i).path.lower(): i for i in range(self.metadata.num_columns)}
         self._decoders: dict[int, Callable[[Any], Any] | None] = {}
+
+    @cached_property
+    def group_starts(self) -> tuple[int, ...]:
+        """For each row group the row of the file that it starts with."""
+        rows = (self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups))
+        return tuple(itertools.accumulate(rows, initial=0))[:-1]
 
     @classmethod
     def read(cls, source: pa.NativeFile, path: str) -> ParquetIndex:
@@ -151,6 +160,12 @@ class ParquetIndex:
             column: the column.
             nan: whether the file may hold NaN in it.
         """
+        key = (group, column, nan)
+        if key not in self._group_bounds:
+            self._group_bounds[key] = self._read_group_bounds(*key)
+        return self._group_bounds[key]
+
+    def _read_group_bounds(self, group: int, column: Column, nan: bool) -> Bounds:
         leaf = self.leaf(column.path)
         if leaf is None or column.kind is None or self._repeated(leaf):
             return UNKNOWN

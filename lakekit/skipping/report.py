@@ -276,7 +276,7 @@ def _judged_row(store: Store, file: AddFile, bounds: FileBounds, conditions: Con
     metadata = index.metadata
     row = _file_row(file, None)
     with open_data_file(store, file.file_path) as source:
-        inside = FileRows(source, index, bounds)
+        inside = FileRows(index, bounds)
         kept = inside.groups(conditions.bound)
         row["row_groups"] = metadata.num_row_groups
         row["row_groups_skipped"] = metadata.num_row_groups - len(kept)
@@ -287,7 +287,7 @@ def _judged_row(store: Store, file: AddFile, bounds: FileBounds, conditions: Con
                 "bytes_read": 0,
                 "rows_read": 0,
             }
-        ranges = {group: inside.ranges(conditions.bound, group) for group in kept}
+        ranges = {group: inside.ranges(source, conditions.bound, group) for group in kept}
         pages = [count_pages(source, index, group, rows) for group, rows in ranges.items()]
     of_groups = sum(_group_bytes(metadata, g) for g in range(metadata.num_row_groups) if g not in ranges)
     wanted = sum(count(rows) for rows in ranges.values())

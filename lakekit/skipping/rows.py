@@ -26,50 +26,49 @@ Ranges = list[tuple[int, int]]
 class FileRows:
     """The rows of one file that statistics in it leave over."""
 
-    def __init__(self, source: pa.NativeFile, index: ParquetIndex, bounds: FileBounds) -> None:
-        """Takes the open file, its footer and what the log says of it."""
-        self._source = source
-        self._index = index
+    def __init__(self, index: ParquetIndex, bounds: FileBounds) -> None:
+        """Takes the file's footer and what the log says of the file."""
+        self.index = index
         self._bounds = bounds
 
     def groups(self, bound: Any) -> list[int]:
         """Returns the row groups that may hold rows that a bound predicate wants."""
-        count = self._index.metadata.num_row_groups
+        count = self.index.metadata.num_row_groups
         return [group for group in range(count) if may_match(bound, self._group_lookup(group))]
 
-    def ranges(self, bound: Any, group: int) -> Ranges:
-        """Returns the rows of a row group that a bound predicate may want, judged by pages."""
-        everything = [(0, self._index.metadata.row_group(group).num_rows)]
+    def ranges(self, source: pa.NativeFile, bound: Any, group: int) -> Ranges:
+        """Returns the rows of a row group that a bound predicate may want, judged by its pages."""
+        everything = [(0, self.index.metadata.row_group(group).num_rows)]
         if isinstance(bound, And):
             left = everything
             for child in bound.children:
-                left = intersect(left, self.ranges(child, group))
+                left = intersect(left, self.ranges(source, child, group))
             return left
         if isinstance(bound, Or):
-            return unite(r for child in bound.children for r in self.ranges(child, group))
+            return unite(r for child in bound.children for r in self.ranges(source, child, group))
         if isinstance(bound, Anything):
             return everything
-        return self._leaf_ranges(bound, group, everything)
+        return self._leaf_ranges(source, bound, group, everything)
 
     def _group_lookup(self, group: int) -> Callable[[Column], Bounds]:
         def lookup(column: Column) -> Bounds:
             of_file = self._bounds.lookup(column)
             if self._bounds.is_partition(column) or of_file.only_nulls:
                 return of_file
-            of_group = self._index.group_bounds(group, column, self._bounds.may_have_nan(column))
+            of_group = self.index.group_bounds(group, column, self._bounds.may_have_nan(column))
             return of_file if of_group == UNKNOWN else of_group
 
         return lookup
 
-    def _leaf_ranges(self, leaf: Leaf, group: int, everything: Ranges) -> Ranges:
+    def _leaf_ranges(self, source: pa.NativeFile, leaf: Leaf, group: int, everything: Ranges) -> Ranges:
         if not leaf.may_match(self._group_lookup(group)(leaf.column)):
             return []
-        number = self._index.leaf(leaf.column.path)
+        number = self.index.leaf(leaf.column.path)
         if number is None or self._bounds.is_partition(leaf.column):
             return everything
-        pages = self._index.pages(self._source, group, number)
+        pages = self.index.pages(source, group, number)
         nan = self._bounds.may_have_nan(leaf.column)
-        bounds = self._index.page_bounds(self._source, group, number, leaf.column, nan)
+        bounds = self.index.page_bounds(source, group, number, leaf.column, nan)
         if pages is None or bounds is None:
             return everything
         starts = pages.first_rows
