@@ -29,7 +29,11 @@ def draw(results: Mapping[str, Any], folder: Path) -> list[Path]:
     paths = []
     for name, drawing in made.items():
         path = folder / f"{name}.svg"
-        drawing.update_layout(template="plotly_white", font={"size": 12})
+        height = drawing.layout.height
+        legend = {"orientation": "h", "yref": "container", "yanchor": "top", "y": 1 - 35 / height}
+        title = {"yref": "container", "yanchor": "top", "y": 1 - 10 / height}
+        drawing.update_layout(template="plotly_white", font={"size": 12}, legend=legend, title=title)
+        drawing.update_layout(margin={"t": 90})
         drawing.write_image(path)
         paths.append(path)
     return paths
@@ -37,20 +41,27 @@ def draw(results: Mapping[str, Any], folder: Path) -> list[Path]:
 
 def _times(entries: list[Mapping[str, Any]]) -> go.Figure:
     """Bars of the main measures on a logarithmic axis, one row of bars for each case."""
-    drawing = make_subplots(rows=len(entries), cols=1, subplot_titles=[entry["title"] for entry in entries])
+    titles = [entry["title"] for entry in entries]
+    drawing = make_subplots(
+        rows=len(entries),
+        cols=1,
+        subplot_titles=titles,
+        shared_xaxes=True,
+        vertical_spacing=0.25 / (len(entries) + 3),
+    )
     for number, entry in enumerate(entries, start=1):
         shown = [row for row in rows(entry) if row.unit == "s" and _is_main(row)]
         for name in (name for name in NAMES if name in entry["systems"]):
             bar = go.Bar(
                 name=entry["systems"][name]["title"],
-                x=[row.label for row in shown],
+                x=[row.label.replace("`", "") for row in shown],
                 y=[figure(row, name, entry) for row in shown],
                 marker_color=COLOURS[name],
                 showlegend=number == 1,
             )
             drawing.add_trace(bar, row=number, col=1)
-    drawing.update_yaxes(type="log", title="seconds")
-    drawing.update_layout(title="Medians; shorter is better", width=1200, height=150 + 380 * len(entries))
+    drawing.update_yaxes(type="log", title="seconds", dtick=1)
+    drawing.update_layout(title="Medians; shorter is better", width=1200, height=300 + 260 * len(entries))
     return drawing
 
 
@@ -60,7 +71,8 @@ def _is_main(row: Row) -> bool:
 
 def _upserts(entries: list[Mapping[str, Any]]) -> go.Figure:
     """Seconds of each batch, in order."""
-    drawing = make_subplots(rows=1, cols=len(entries), subplot_titles=[entry["title"] for entry in entries])
+    titles = [entry["title"] for entry in entries]
+    drawing = make_subplots(rows=1, cols=len(entries), subplot_titles=titles, shared_yaxes=True)
     for number, entry in enumerate(entries, start=1):
         for name in (name for name in NAMES if name in entry["systems"]):
             batches = steps(entry["systems"][name], "upsert")
@@ -73,7 +85,7 @@ def _upserts(entries: list[Mapping[str, Any]]) -> go.Figure:
                 showlegend=number == 1 and bool(batches),
             )
             drawing.add_trace(line, row=1, col=number)
-    drawing.update_yaxes(type="log", title="seconds")
+    drawing.update_yaxes(type="log", title="seconds", dtick=1)
     drawing.update_layout(title="Upsert of each batch", width=max(420 * len(entries), 700), height=450)
     return drawing
 

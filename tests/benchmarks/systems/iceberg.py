@@ -31,6 +31,11 @@ class IcebergMerge(System):
         Setting(
             "write.target-file-size-bytes", str(128 * 1024 * 1024), "lakekit's target size (default 512 MB)"
         ),
+        Setting(
+            "write.spark.advisory-partition-size-bytes",
+            str(64 * 1024 * 1024),
+            "by default one task writes all rows of a batch; with this both cores do",
+        ),
     )
     maintenance = (
         Setting(
