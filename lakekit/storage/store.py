@@ -25,16 +25,23 @@ if TYPE_CHECKING:
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_CLIENT_OPTIONS = frozenset(
+    {"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout"}
+)
 _DELETE_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """One file: its path relative to the root, size in bytes, modification time in ms since 1970 UTC."""
+    """One file: its path relative to the root, size in bytes, modification time in ms since 1970 UTC.
+
+    `tag` differs between files of one path: the ETag of an object, inode and exact time of a local file.
+    """
 
     path: str
     size: int
     modified_ms: int
+    tag: str = ""
 
 
 FileInfos = list[FileInfo]
@@ -195,6 +202,7 @@ class _LocalFiles:
 
     def put(self, path: str, data: bytes) -> None:
         temporary = self._write_temporary(path, data)
+        self._drop_checksum(path)
         os.replace(temporary, self.full(path))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
@@ -202,6 +210,7 @@ class _LocalFiles:
         if os.path.exists(target):
             return False
         temporary = self._write_temporary(path, data)
+        self._drop_checksum(path)
         try:
             os.link(temporary, target)
         except FileExistsError:
@@ -213,6 +222,12 @@ class _LocalFiles:
         finally:
             os.unlink(temporary)
         return True
+
+    def _drop_checksum(self, path: str) -> None:
+        # Hadoop keeps a checksum beside each local file it writes, and refuses a file that does not fit it.
+        folder, name = os.path.split(self.full(path))
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(os.path.join(folder, f".{name}.crc"))
 
     def _write_temporary(self, path: str, data: bytes) -> str:
         folder, name = os.path.split(self.full(path))
@@ -230,7 +245,7 @@ class _LocalFiles:
             status = os.stat(self.full(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+        return _local_info(path, status)
 
     def list(self, prefix: str, start_after: str | None) -> FileInfos:
         found: FileInfos = []
@@ -252,8 +267,7 @@ class _LocalFiles:
                     if entry.is_dir():
                         self._walk(path, found)
                     else:
-                        status = entry.stat()
-                        found.append(FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000))
+                        found.append(_local_info(path, entry.stat()))
 
     def list_folders(self, prefix: str) -> Names:
         try:
@@ -266,6 +280,7 @@ class _LocalFiles:
         for path in paths:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 os.unlink(self.full(path))
+            self._drop_checksum(path)
 
     def open_input(self, path: str) -> pa.NativeFile:
         return pa.memory_map(self.full(path), "rb")
@@ -274,6 +289,11 @@ class _LocalFiles:
         full = self.full(path)
         os.makedirs(os.path.dirname(full), exist_ok=True)
         return pa.OSFile(full, "wb")
+
+
+def _local_info(path: str, status: os.stat_result) -> FileInfo:
+    exact = status.st_mtime_ns
+    return FileInfo(path, status.st_size, exact // 1_000_000, f"{status.st_ino}-{exact}")
 
 
 def _create_exclusively(target: str, data: bytes) -> bool:
@@ -287,6 +307,12 @@ def _create_exclusively(target: str, data: bytes) -> bool:
     return True
 
 
+def _client_option(key: str) -> str | None:
+    # delta-rs and others write options of the HTTP client among those of the store, with its prefix.
+    name = re.sub("^(aws|azure|google)_", "", key.lower())
+    return name if name in _CLIENT_OPTIONS else None
+
+
 class _ObjectFiles:
     """A prefix of an object store."""
 
@@ -296,7 +322,9 @@ class _ObjectFiles:
 
         self._obstore: Any = obstore
         self._missing = (FileNotFoundError, obstore.exceptions.NotFoundError)
-        self._store: ObjectStore = from_url(root, config=dict(options))  # type: ignore[call-overload]
+        config: Any = {key: value for key, value in options.items() if _client_option(key) is None}
+        client: Any = {name: value for key, value in options.items() if (name := _client_option(key))}
+        self._store: ObjectStore = from_url(root, config=config, client_options=client)
 
     def read(self, path: str) -> bytes:
         with self._missing_as_file_not_found(path):
@@ -352,18 +380,19 @@ class _ObjectFiles:
 
     def open_input(self, path: str) -> pa.NativeFile:
         with self._missing_as_file_not_found(path):
-            return pa.PythonFile(_BytesReader(self._obstore.open_reader(self._store, path)), mode="r")
+            return pa.PythonFile(_Reader(self._obstore.open_reader(self._store, path)), mode="r")
 
     def open_output(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(self._obstore.open_writer(self._store, path), mode="w")
+        return pa.PythonFile(_Writer(self._obstore.open_writer(self._store, path)), mode="w")
 
 
 def _file_info(meta: Mapping[str, Any]) -> FileInfo:
-    return FileInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
+    modified_ms = int(meta["last_modified"].timestamp() * 1000)
+    return FileInfo(meta["path"], meta["size"], modified_ms, meta["e_tag"] or "")
 
 
-class _BytesReader:
-    """Gives PyArrow real `bytes`, where obstore's reader returns a buffer of its own."""
+class _Reader:
+    """obstore's reader with what PyArrow expects of a Python file: real `bytes`, and `closed`."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
@@ -387,3 +416,23 @@ class _BytesReader:
     def close(self) -> None:
         self._reader.close()
         self.closed = True
+
+
+class _Writer:
+    """obstore's writer with what PyArrow expects of a Python file."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        # PyArrow lends its buffer for the time of the call only.
+        return int(self._writer.write(bytes(data)))
+
+    def flush(self) -> None:
+        pass  # parts are uploaded as they fill
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._writer.close()
