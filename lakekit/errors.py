@@ -127,12 +127,16 @@ class VersionNotFoundError(NotFoundError):
     @classmethod
     def of_version(cls, table: str, version: int, earliest: int, latest: int) -> VersionNotFoundError:
         """Builds the error for a version and the range that can be read."""
-        return cls(f"Table {table} has no version {version}.", f"Choose a version from {earliest} to {latest}.")
+        return cls(
+            f"Table {table} has no version {version}.", f"Choose a version from {earliest} to {latest}."
+        )
 
     @classmethod
     def of_timestamp(cls, table: str, timestamp: str, earliest: str, latest: str) -> VersionNotFoundError:
         """Builds the error for a timestamp and the range that can be read (ISO texts)."""
-        return cls(f"Table {table} has no version at {timestamp}.", f"Choose a time from {earliest} to {latest}.")
+        return cls(
+            f"Table {table} has no version at {timestamp}.", f"Choose a time from {earliest} to {latest}."
+        )
 
 
 class AlreadyExistsError(LakeError):
@@ -146,7 +150,9 @@ class InvalidOptionError(LakeError):
     def unknown(cls, option: str, known: Iterable[str]) -> InvalidOptionError:
         """Builds the error for an option nobody knows."""
         names = sorted(known)
-        return cls(f"Unknown option '{option}'.", did_you_mean(option, names) or f"Known: {', '.join(names)}.")
+        return cls(
+            f"Unknown option '{option}'.", did_you_mean(option, names) or f"Known: {', '.join(names)}."
+        )
 
     @classmethod
     def bad_value(cls, option: str, value: object, allowed: str) -> InvalidOptionError:
@@ -161,7 +167,8 @@ class PrimaryKeyError(LakeError):
     def null_keys(cls, table: str, count: int, example: str) -> PrimaryKeyError:
         """Builds the error for rows whose key holds a null; nothing was written."""
         return cls(
-            f"{count} row(s) for table {table} have a null in the primary key, for example {example}. Nothing was written.",
+            f"{count} row(s) for table {table} have a null in the primary key, for example {example}. "
+            "Nothing was written.",
             "Fill the key columns, or filter those rows out.",
         )
 

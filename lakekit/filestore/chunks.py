@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 64 << 20
 """Bytes of Arrow data handled at once: the memory of a writer is a small multiple of it, whatever the batch."""
 
-Chunk = pa.Table
-"""Rows of one bucket sorted by partition and key, one row a key; columns: partition, stored, and OPERATION if any."""
 
+def chunks(
+    batches: Iterable[pa.RecordBatch], layout: BucketLayout, result: BucketResult
+) -> Iterator[pa.Table]:
+    """Yields the rows in chunks, with the columns of the table and perhaps OPERATION.
 
-def chunks(batches: Iterator[pa.RecordBatch], layout: BucketLayout, result: BucketResult) -> Iterator[Chunk]:
-    """Yields the rows in chunks; null keys and nulls in NOT NULL columns are counted in `result` instead.
+    Null keys, and nulls in NOT NULL columns, are counted in `result` instead.
 
     The last row of a chunk is held back, because the next batch may hold a later row of its key.
     """
@@ -44,7 +45,7 @@ def chunks(batches: Iterator[pa.RecordBatch], layout: BucketLayout, result: Buck
         yield _deduplicated(pa.concat_tables(held), layout)
 
 
-def partition_slices(chunk: Chunk, layout: BucketLayout) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
+def partition_slices(chunk: pa.Table, layout: BucketLayout) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
     """Yields the values of the partition columns and the rows of each partition in a chunk, in order."""
     names = layout.partition_schema.names
     if not chunk.num_rows:
@@ -85,7 +86,9 @@ def _checked(table: pa.Table, layout: BucketLayout, result: BucketResult) -> pa.
         result.null_keys += refused.num_rows
         table = table.filter(pc.invert(null))
     if layout.required:
-        kept = table.filter(pc.equal(table.column(OPERATION), "U")) if OPERATION in table.column_names else table
+        kept = (
+            table.filter(pc.equal(table.column(OPERATION), "U")) if OPERATION in table.column_names else table
+        )
         for name in layout.required:
             if kept.column(name).null_count:
                 result.null_columns[name] = result.null_columns.get(name, 0) + kept.column(name).null_count

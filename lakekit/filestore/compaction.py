@@ -1,7 +1,7 @@
 """Which sorted runs of a bucket to merge: universal compaction. Plain data in, a choice out.
 
 The rules and defaults are Paimon's (5 runs, 200 % size amplification, 1 % size ratio), which are RocksDB's universal
-style. One thing is simpler here: superseded rows are marked when written, so any set of runs can be merged in any order.
+style. One thing is simpler here: superseded rows are marked when written, so any runs can be merged in any order.
 """
 
 from __future__ import annotations

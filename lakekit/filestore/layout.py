@@ -104,7 +104,7 @@ def partition_text(value: Any, column: str) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape") if value else _refuse_empty(column)
     text = str(value)
-    return text if text else _refuse_empty(column)
+    return text or _refuse_empty(column)
 
 
 def _refuse_empty(column: str) -> str:

@@ -7,10 +7,11 @@ together and written. Memory is one batch of each run.
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,11 +45,11 @@ class MergeTask:
     units: tuple[bytes, ...]
     data_change: bool = False
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Merges each unit it is given."""
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                unit: Unit = pickle.loads(self.units[number])  # noqa: S301 - our own
+                unit: Unit = pickle.loads(self.units[number])
                 result = merge_unit(self.layout, unit, self.data_change)
                 yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
 
@@ -108,30 +109,27 @@ class _Source:
     def __init__(self, store: Store, files: Sequence[AddFile], layout: BucketLayout) -> None:
         self._batches = self._read(store, files, layout)
         self._columns = layout.sort_columns
-        self._rows: pa.Table | None = None
+        self._rows = layout.schema.empty_table()
 
     @property
     def remaining(self) -> bool:
-        return self._rows is not None and self._rows.num_rows > 0
+        return self._rows.num_rows > 0
 
     @property
     def last_key(self) -> tuple[Any, ...]:
-        assert self._rows is not None
         return _key(self._rows, self._columns, self._rows.num_rows - 1)
 
     def advance(self) -> bool:
         """Loads the next batch with live rows; False at the end."""
-        self._rows = next((b for b in self._batches if b.num_rows), None)
-        return self._rows is not None
+        self._rows = next((b for b in self._batches if b.num_rows), self._rows)
+        return self.remaining
 
     def rest(self) -> pa.Table:
-        assert self._rows is not None
-        rows, self._rows = self._rows, None
+        rows, self._rows = self._rows, self._rows.slice(0, 0)
         return rows
 
     def take_up_to(self, bound: tuple[Any, ...]) -> pa.Table:
         """Takes the rows whose key is at most `bound`."""
-        assert self._rows is not None
         low, high = 0, self._rows.num_rows
         while low < high:
             middle = (low + high) // 2
@@ -159,7 +157,9 @@ def live_batches(store: Store, file: AddFile, schema: pa.Schema) -> Iterator[pa.
     """Yields the rows of a data file that are not deleted, in the given schema; columns it lacks are null."""
     dead = np.empty(0, dtype=np.int64)
     if file.deletion_vector is not None:
-        dead = np.frombuffer(read_vector(store, file.deletion_vector).to_array(), dtype=np.uint64).astype(np.int64)
+        dead = np.frombuffer(read_vector(store, file.deletion_vector).to_array(), dtype=np.uint64).astype(
+            np.int64
+        )
     parquet = pq.ParquetFile(store.open_input(file.file_path))
     present = set(parquet.schema_arrow.names)
     names = [name for name in schema.names if name in present]
@@ -195,5 +195,5 @@ def _key(rows: pa.Table, columns: Sequence[str], index: int) -> tuple[Any, ...]:
 def _ordered(value: Any) -> Any:
     """Makes NaN the greatest of floats, so that keys compare as the files are sorted."""
     if isinstance(value, float):
-        return (value != value, 0.0 if value != value else value)
+        return (True, 0.0) if math.isnan(value) else (False, value)
     return value

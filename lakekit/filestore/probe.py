@@ -58,16 +58,16 @@ class FileProbe:
     def probe(self, keys: pa.Table, ranges: Sequence[Range]) -> list[Hits]:
         """Returns the live rows whose key is in `keys` (one row a key); `ranges` bound each of its key columns."""
         statistics = self.file.column_stats
-        if not all(
-            _overlap(statistics.range(c), r) for c, r in zip(self.sort_columns, ranges, strict=True)
-        ):
+        if not all(_overlap(statistics.range(c), r) for c, r in zip(self.sort_columns, ranges, strict=True)):
             return []
         parquet = self._open()
         hits = []
         offset = 0
         for group in range(parquet.num_row_groups):
             metadata = parquet.metadata.row_group(group)
-            if all(_overlap(_group_range(metadata, c), r) for c, r in zip(self.sort_columns, ranges, strict=True)):
+            if all(
+                _overlap(_group_range(metadata, c), r) for c, r in zip(self.sort_columns, ranges, strict=True)
+            ):
                 hit = self._probe_group(group, offset, keys)
                 if len(hit.rows):
                     hits.append(hit)
@@ -142,7 +142,12 @@ def _window(existing: pa.Table, keys: pa.Table, columns: Sequence[str], is_sorte
     """Returns offset and length of the new keys that can occur in a sorted row group, by its first key column."""
     first = columns[0]
     column = keys.column(first)
-    if not is_sorted or not len(existing) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
+    if (
+        not is_sorted
+        or not len(existing)
+        or pa.types.is_floating(column.type)
+        or pa.types.is_boolean(column.type)
+    ):
         return 0, len(keys)
     low, high = existing.column(first)[0], existing.column(first)[len(existing) - 1]
     inside = pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high))

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakekit.filestore.layout import (
-    BUCKET_COLUMN,
     TAG_LEVEL,
     TAG_RUN,
     TAG_SORT,
@@ -20,6 +19,7 @@ from lakekit.filestore.layout import (
     PartitionValues,
     folder_of,
 )
+from lakekit.names import BUCKET_COLUMN
 from lakekit.storage.actions import AddFile
 from lakekit.storage.stats import StatsCollector
 from lakekit.storage.store import Store

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakekit.errors import LakeError
-from lakekit.filestore.chunks import Chunk, chunks, partition_slices
+from lakekit.filestore.chunks import chunks, partition_slices
 from lakekit.filestore.keys import Mask
 from lakekit.filestore.layout import (
     OPERATION,
@@ -92,13 +92,13 @@ class WriteTask:
             by_bucket.setdefault(file.bucket or 0, []).append(file)
         return cls(layout, {b: pickle.dumps(f) for b, f in by_bucket.items()}, uuid.uuid4().hex)
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Writes the bucket whose number is the Spark partition's."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
         bucket = context.partitionId() if context is not None else 0
-        live = pickle.loads(self.live_files[bucket]) if bucket in self.live_files else []  # noqa: S301 - our own
+        live = pickle.loads(self.live_files[bucket]) if bucket in self.live_files else []
         result = BucketWriter(self.layout, bucket, live, self.run_id).run(batches)
         yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
 
@@ -121,7 +121,7 @@ class BucketWriter:
         self._run: RunWriter | None = None
         self._probes: list[FileProbe] = []
 
-    def run(self, batches: Iterator[pa.RecordBatch]) -> BucketResult:
+    def run(self, batches: Iterable[pa.RecordBatch]) -> BucketResult:
         """Consumes all rows and returns what was done; files of refused rows are deleted again."""
         try:
             for chunk in chunks(batches, self.layout, self.result):
@@ -135,9 +135,9 @@ class BucketWriter:
             self._discard()
         return self.result
 
-    def _write_chunk(self, chunk: Chunk) -> None:
+    def _write_chunk(self, chunk: pa.Table) -> None:
         for values, rows in partition_slices(chunk, self.layout):
-            partition = {
+            partition: PartitionValues = {
                 name: partition_text(value, name)
                 for name, value in zip(self.layout.partition_schema.names, values, strict=True)
             }

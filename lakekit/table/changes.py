@@ -6,7 +6,7 @@ one key in one version are an update: paired here, by key, as row kinds of a cha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ class PairChanges:
     keys: tuple[str, ...]
     is_sorted: bool
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yields the rows with `_change_kind` in place of `_change_type`, -U before its +U."""
         order = [*self.keys, VERSION, ORDER]
         if not self.is_sorted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import pickle
 import queue
@@ -56,7 +57,7 @@ def compact(table: Table, choose: Chooser = pick_all) -> Commit:
         merged = {b: r for b, r in merged.items() if _still_live(snapshot, r.removed)}
         units = [u for u in choose(snapshot.files.values()) if u.bucket not in merged]
         for result in merge_units(table, snapshot, units):
-            merged.update({bucket: result for bucket in result.touched})
+            merged.update(dict.fromkeys(result.touched, result))
         tally = Tally.of(merged.values())
         duration = int((time.monotonic() - started) * 1000)
         if not merged:
@@ -199,8 +200,7 @@ class BackgroundCompaction:
                 with self._lock:
                     self._queued.discard(name)
                 table = self._lake.table(name)
-                options = table.options
-                compact(table, lambda files: pick(files, triggers_of(options)))
+                compact(table, functools.partial(pick, triggers=triggers_of(table.options)))
                 self.last_error = None
             except LakeError as error:
                 self.last_error = error

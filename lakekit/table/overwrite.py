@@ -71,7 +71,9 @@ def _only(table: Table, rows: DataFrame, fixed: Mapping[str, Any]) -> DataFrame:
         if name.lower() not in have:
             rows = rows.withColumn(name, wanted)
             continue
-        message = F.lit(f"Rows for table {table.name} are outside the overwritten partition {name}={value!r}.")
+        message = F.lit(
+            f"Rows for table {table.name} are outside the overwritten partition {name}={value!r}."
+        )
         rows = rows.where(F.when(F.col(quote(name)) == wanted, True).otherwise(F.raise_error(message)))
     return rows
 
@@ -89,7 +91,9 @@ def _dynamic(snapshot: Snapshot, tally: Tally) -> Sequence[AddFile]:
 def _static(fixed: Mapping[str, Any]) -> Callable[[Snapshot, Tally], Sequence[AddFile]]:
     wanted: PartitionValues = {name: partition_text(value, name) for name, value in fixed.items()}
 
-    def replaced(snapshot: Snapshot, tally: Tally) -> Sequence[AddFile]:
-        return [f for f in snapshot.files.values() if wanted.items() <= partition_of(f.partition_values).items()]
+    def replaced(snapshot: Snapshot, _: Tally) -> Sequence[AddFile]:
+        return [
+            f for f in snapshot.files.values() if wanted.items() <= partition_of(f.partition_values).items()
+        ]
 
     return replaced

@@ -12,7 +12,7 @@ from lakekit.filestore.compaction import every_file
 from lakekit.filestore.conflicts import Footprint, Isolation, Verdict
 from lakekit.filestore.layout import OPERATION
 from lakekit.names import BUCKET_COLUMN, quote
-from lakekit.storage.actions import Metadata
+from lakekit.storage.actions import Action, Metadata
 from lakekit.table import append
 from lakekit.table.commit import Commit, Tally
 from lakekit.table.maintenance import merge_units
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from lakekit.table.table import Table
 
 
-def update(table: Table, assignments: Mapping[str, str], where: str | None, params: Mapping[str, Any]) -> Commit:
+def update(
+    table: Table, assignments: Mapping[str, str], where: str | None, params: Mapping[str, Any]
+) -> Commit:
     """Sets columns of some rows; see `Table.update`.
 
     A change of a key column deletes the old key and inserts the new one.
@@ -86,7 +88,7 @@ def rewrite_files(table: Table, change: Callable[[Snapshot], Metadata], operatio
         tally = Tally.of(merge_units(table, changed, every_file(snapshot.files.values())))
         duration = int((time.monotonic() - started) * 1000)
         footprint = Footprint(Isolation.TABLE, frozenset(), frozenset(f.path for f in tally.removed))
-        actions = [metadata, *tally.removed, *tally.added]
+        actions: list[Action] = [metadata, *tally.removed, *tally.added]
         outcome = table.commit(
             Proposal(snapshot.version, actions, footprint, operation, {}, tally.metrics(duration))
         )

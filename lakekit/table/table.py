@@ -5,10 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lakekit import schema as schemas
-from lakekit.errors import InvalidOptionError, LakeError, PrimaryKeyError, TableNotFoundError, VersionNotFoundError
+from lakekit.errors import (
+    InvalidOptionError,
+    LakeError,
+    PrimaryKeyError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from lakekit.filestore.commit import Outcome, Proposal, commit
 from lakekit.filestore.conflicts import Isolation
 from lakekit.filestore.layout import OPERATION
@@ -79,10 +85,8 @@ class Table:
             return self.lake.runner.run(_snapshot_at, self.root, str(self.name), version)
         known = self._latest
         found = self.lake.runner.run(_newest, self.root, str(self.name), known.version if known else None)
-        if found is not None:
-            self._latest = known = found
-        assert known is not None
-        return known
+        self._latest = found or known
+        return cast("Snapshot", self._latest)
 
     def version_at(self, timestamp: Moment) -> int:
         """Returns the version that was current at a time.
@@ -244,7 +248,12 @@ class Table:
     # Writes
 
     def upsert(
-        self, rows: Rows, *, writer_id: str | None = None, epoch: int | None = None, evolve_schema: bool = False
+        self,
+        rows: Rows,
+        *,
+        writer_id: str | None = None,
+        epoch: int | None = None,
+        evolve_schema: bool = False,
     ) -> Commit:
         """Inserts rows, replacing those of the same primary key; on an append table, appends them.
 
@@ -273,12 +282,19 @@ class Table:
         return self._written(write(self, request))
 
     def insert(
-        self, rows: Rows, *, writer_id: str | None = None, epoch: int | None = None, evolve_schema: bool = False
+        self,
+        rows: Rows,
+        *,
+        writer_id: str | None = None,
+        epoch: int | None = None,
+        evolve_schema: bool = False,
     ) -> Commit:
         """Does what INSERT INTO does: see `upsert()`."""
         return self.upsert(rows, writer_id=writer_id, epoch=epoch, evolve_schema=evolve_schema)
 
-    def delete(self, keys: Rows, *, writer_id: str | None = None, epoch: int | None = None, **params: Any) -> Commit:
+    def delete(
+        self, keys: Rows, *, writer_id: str | None = None, epoch: int | None = None, **params: Any
+    ) -> Commit:
         """Deletes rows by key or by condition.
 
         Args:
@@ -385,7 +401,8 @@ class Table:
         aligned = schemas.align(chosen, part, str(self.name))
         have = {f.name for f in part}
         columns = [
-            F.col(quote(f.name)) if f.name in have else F.lit(None).cast(f.dataType).alias(f.name) for f in target
+            F.col(quote(f.name)) if f.name in have else F.lit(None).cast(f.dataType).alias(f.name)
+            for f in target
         ]
         return aligned.select(*columns, F.lit("D").alias(OPERATION))
 
@@ -409,7 +426,9 @@ class Table:
 
 def _txn(writer_id: str | None, epoch: int | None) -> tuple[str, int] | None:
     if (writer_id is None) != (epoch is None):
-        raise InvalidOptionError("writer_id and epoch go together; only one was given.", "Give both or neither.")
+        raise InvalidOptionError(
+            "writer_id and epoch go together; only one was given.", "Give both or neither."
+        )
     if writer_id is None or epoch is None:
         return None
     if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
@@ -424,7 +443,9 @@ def _newest(root: str, name: str, known: int | None) -> Snapshot | None:
     """Returns the newest snapshot, or None if the caller's is it."""
     log = open_log(root)
     if not log.exists():
-        raise TableNotFoundError(f"Table {name} does not exist any more.", "Another session may have dropped it.")
+        raise TableNotFoundError(
+            f"Table {name} does not exist any more.", "Another session may have dropped it."
+        )
     snapshot = log.snapshot()
     return None if known == snapshot.version else snapshot
 

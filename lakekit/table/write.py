@@ -160,7 +160,7 @@ def collect_results(table: Table, results: DataFrame) -> list[BucketResult]:
     """Runs the Spark job and returns what its tasks did."""
     try:
         with table.lake.interruptible():
-            return [pickle.loads(bytes(row.result)) for row in results.collect()]  # noqa: S301 - from our own tasks
+            return [pickle.loads(bytes(row.result)) for row in results.collect()]
     except Exception as error:
         raise spark_failure(error, f"Writing to table {table.name}") from None
 
@@ -202,4 +202,3 @@ def _check(table: Table, results: Sequence[BucketResult], discard: Callable[[], 
 
 def _delete(root: str, added: Sequence[AddFile], run_id: str) -> None:
     delete_new_files(Store(root), added, run_id)
-

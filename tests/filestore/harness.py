@@ -18,7 +18,13 @@ from lakekit.storage.actions import AddFile
 from lakekit.storage.stats import column_types
 from lakekit.storage.vectors import read_vector
 
-_SPARK_TYPES = {"int64": "long", "string": "string", "double": "double", "date32[day]": "date", "binary": "binary"}
+_SPARK_TYPES = {
+    "int64": "long",
+    "string": "string",
+    "double": "double",
+    "date32[day]": "date",
+    "binary": "binary",
+}
 
 
 class Bucket:
@@ -55,7 +61,9 @@ class Bucket:
             )
         )
         batches = iter(ranked.to_batches(max_chunksize=7))
-        result = BucketWriter(self.layout, 0, self.files, run_id=f"run{len(self.files)}-{id(changes)}").run(batches)
+        result = BucketWriter(self.layout, 0, self.files, run_id=f"run{len(self.files)}-{id(changes)}").run(
+            batches
+        )
         if not result.refused:
             self.apply(result)
         return result
@@ -79,7 +87,9 @@ class Bucket:
         found = []
         for file in self.files:
             rows = pq.ParquetFile(Path(self.layout.root) / file.file_path).read().to_pylist()
-            dead = set(read_vector(self.layout.store(), file.deletion_vector)) if file.deletion_vector else set()
+            dead = (
+                set(read_vector(self.layout.store(), file.deletion_vector)) if file.deletion_vector else set()
+            )
             partition = {k: v for k, v in file.partition_values.items() if k != "_bucket"}
             found += [{**partition, **row} for i, row in enumerate(rows) if i not in dead]
             assert json.loads(file.stats or "{}")["numRecords"] == len(rows)

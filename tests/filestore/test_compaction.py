@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pytest
 
 from lakekit.filestore import merge, runs
 from lakekit.filestore.compaction import BASE_LEVEL, Triggers, pick, pick_all
 from lakekit.storage.actions import AddFile
 from tests.filestore.harness import Bucket
+
+if TYPE_CHECKING:
+    import pytest
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("v", pa.int64())])
 
@@ -79,8 +83,12 @@ def test_merged_files_are_sorted_disjoint_and_of_the_target_size(
     assert sorted(bucket.rows(), key=lambda r: r["id"]) == before
     assert len(bucket.files) > 2
     assert len({f.run_id for f in bucket.files}) == 1
-    assert all(f.deletion_vector is None and f.level == BASE_LEVEL and not f.data_change for f in bucket.files)
+    assert all(
+        f.deletion_vector is None and f.level == BASE_LEVEL and not f.data_change for f in bucket.files
+    )
     ranges = [f.column_stats.range("id") for f in bucket.files]
-    assert all(low is not None and high is not None and low[1] < high[0] for low, high in zip(ranges, ranges[1:]))
+    assert all(
+        low is not None and high is not None and low[1] < high[0] for low, high in itertools.pairwise(ranges)
+    )
     again = [r["id"] for r in bucket.rows()]
     assert again == sorted(again)

@@ -15,7 +15,9 @@ def added(bucket: int, data_change: bool = True) -> AddFile:
     return AddFile(f"_bucket={bucket}/x", values, 1, 1, data_change, '{"numRecords": 1}', {}, None)
 
 
-def footprint(isolation: Isolation, replaced: tuple[str, ...] = (), txn: tuple[str, int] | None = None) -> Footprint:
+def footprint(
+    isolation: Isolation, replaced: tuple[str, ...] = (), txn: tuple[str, int] | None = None
+) -> Footprint:
     return Footprint(isolation, frozenset({BUCKET_0}), frozenset(replaced), txn)
 
 

@@ -32,7 +32,9 @@ def test_upsert_replaces_rows_of_the_same_key(tmp_path: Path) -> None:
     assert len(bucket.rows()) == 15
 
 
-def test_last_of_equal_keys_in_a_batch_wins_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_of_equal_keys_in_a_batch_wins_across_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 1)
     bucket = Bucket(tmp_path, SCHEMA, ["id"])
     result = bucket.write([{"id": i % 3, "name": None, "v": i} for i in range(60)])
@@ -42,7 +44,9 @@ def test_last_of_equal_keys_in_a_batch_wins_across_chunks(tmp_path: Path, monkey
 
 def test_highest_sequence_wins_in_batch_and_against_the_table(tmp_path: Path) -> None:
     bucket = Bucket(tmp_path, SCHEMA, ["id"], sequence="v")
-    bucket.write([{"id": 1, "name": "b", "v": 5}, {"id": 1, "name": "a", "v": 3}, {"id": 2, "name": "n", "v": None}])
+    bucket.write(
+        [{"id": 1, "name": "b", "v": 5}, {"id": 1, "name": "a", "v": 3}, {"id": 2, "name": "n", "v": None}]
+    )
     result = bucket.write([{"id": 1, "name": "late", "v": 4}, {"id": 2, "name": "x", "v": 0}])
     assert {k: r["name"] for k, r in by_key(bucket).items()} == {(1,): "b", (2,): "x"}
     assert (result.rows_late, result.rows_updated, result.rows_inserted) == (1, 1, 0)
@@ -137,7 +141,9 @@ def test_random_writes_and_merges_match_a_dict(
 
 def test_match_finds_every_pair_of_composite_keys() -> None:
     rng = random.Random(1)
-    old = pa.table({"a": [rng.randrange(5) for _ in range(300)], "b": [f"{rng.randrange(9)}" for _ in range(300)]})
+    old = pa.table(
+        {"a": [rng.randrange(5) for _ in range(300)], "b": [f"{rng.randrange(9)}" for _ in range(300)]}
+    )
     pairs = list({(rng.randrange(6), f"{rng.randrange(11)}") for _ in range(40)})
     new = pa.table({"a": [a for a, _ in pairs], "b": [b for _, b in pairs]})
     rows, slots = match(key_columns(old, ["a", "b"]), key_columns(new, ["a", "b"]))

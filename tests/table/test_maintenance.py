@@ -76,7 +76,7 @@ def test_vacuum_is_safe_by_default(lake: lakekit.Lake) -> None:
     before = _data_files(table)
     table.vacuum()
     assert _data_files(table) == before
-    assert contents(table, 1) == {i: 0 for i in range(10)}
+    assert contents(table, 1) == dict.fromkeys(range(10), 0)
     with pytest.raises(InvalidOptionError, match="168"):
         table.vacuum(1)
     listed = table.vacuum(0, dry_run=True).count()
@@ -84,7 +84,7 @@ def test_vacuum_is_safe_by_default(lake: lakekit.Lake) -> None:
     assert _data_files(table) == before
     table.vacuum(0, force=True)
     assert len(_data_files(table)) < len(before)
-    assert contents(table) == {i: 1 for i in range(10)}
+    assert contents(table) == dict.fromkeys(range(10), 1)
 
 
 def test_changes_replay_to_every_version(lake: lakekit.Lake) -> None:
@@ -99,7 +99,9 @@ def test_changes_replay_to_every_version(lake: lakekit.Lake) -> None:
     for row in table.changes().collect():
         by_version[row["_version"]].append(row)
     for version in range(table.version + 1):
-        for row in sorted(by_version[version], key=lambda r: ["-D", "-U", "+U", "+I"].index(r["_change_kind"])):
+        for row in sorted(
+            by_version[version], key=lambda r: ["-D", "-U", "+U", "+I"].index(r["_change_kind"])
+        ):
             if row["_change_kind"] in ("-D", "-U"):
                 assert state.pop(row["id"]) == row["v"]
             else:
@@ -136,7 +138,9 @@ def test_the_changelog_as_a_stream_pairs_updates(lake: lakekit.Lake, tmp_path: P
     stream = table.read_stream(changelog=True, since=2)
     query = stream.writeStream.format("memory").queryName("later_changes").trigger(availableNow=True).start()
     query.awaitTermination()
-    found = {(r["id"], r["v"], r["_change_kind"]) for r in lake.spark.sql("SELECT * FROM later_changes").collect()}
+    found = {
+        (r["id"], r["v"], r["_change_kind"]) for r in lake.spark.sql("SELECT * FROM later_changes").collect()
+    }
     assert found == {(4, 0, "-U"), (4, 1, "+U"), (9, 1, "+I"), (0, 0, "-D")}
 
 

@@ -40,7 +40,8 @@ def make(lake: lakekit.Lake) -> Make:
 def rows_of(table: Table, version: int | None = None) -> list[dict[str, Any]]:
     key = table.primary_key or ("id",)
     return sorted(
-        (r.asDict() for r in table.to_df(version=version).collect()), key=lambda r: tuple(str(r[k]) for k in key)
+        (r.asDict() for r in table.to_df(version=version).collect()),
+        key=lambda r: tuple(str(r[k]) for k in key),
     )
 
 
@@ -236,7 +237,7 @@ def test_plain_spark_writers_and_lakekit_share_a_table(make: Make, lake: lakekit
     assert (done.rows_updated, done.rows_inserted) == (2, 2)
     table.compact()
     found = {r["id"]: r["name"] for r in rows_of(table)}
-    expected = {i: "lake" for i in range(20)} | {i: "again" for i in (3, 4, 100, 200)} | {101: "spark"}
+    expected = dict.fromkeys(range(20), "lake") | dict.fromkeys((3, 4, 100, 200), "again") | {101: "spark"}
     assert found == expected
     assert lake.spark.sql(f"SELECT count(*) FROM {name} WHERE _bucket != pmod(hash(id), 2)").first()[0] == 0
 
