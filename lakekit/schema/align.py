@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 
 from lakekit.errors import SchemaMismatchError
 from lakekit.names import BUCKET_COLUMN, literal, quote
-from lakekit.schema.columns import can_widen, declared_type
+from lakekit.schema.columns import as_nullable, can_widen, declared_type
 from lakekit.schema.text import type_text
 
 if TYPE_CHECKING:
@@ -183,7 +183,8 @@ def _quoted(names: Sequence[str]) -> str:
 
 def _expression(source: StructField | None, target: StructField, table: str) -> str:
     """Returns the SQL expression of one column of the table."""
-    wanted = type_text(target.dataType)
+    # Spark casts no value to a type whose parts cannot be null.
+    wanted = type_text(as_nullable(target.dataType))
     name = quote(target.name)
     if source is None:
         return f"CAST(NULL AS {wanted}) AS {name}"
@@ -192,9 +193,8 @@ def _expression(source: StructField | None, target: StructField, table: str) -> 
     if how is Fit.CAST:
         value = f"CAST({value} AS {wanted})"
     elif how in (Fit.RANGE, Fit.EXACT):
-        value = _checked_cast(
-            value, type_text(source.dataType), wanted, how, f"column {target.name} of {table}"
-        )
+        given = type_text(as_nullable(source.dataType))
+        value = _checked_cast(value, given, wanted, how, f"column {target.name} of {table}")
     declared = declared_type(target)
     if isinstance(declared, CharType):
         # Longer values are left as they are: the check of lengths names them.

@@ -309,6 +309,17 @@ def _features(data_type: DataType) -> set[str]:
     return set()
 
 
+def as_nullable(data_type: DataType) -> DataType:
+    """Returns a type whose elements, values and fields can all be null."""
+    if isinstance(data_type, ArrayType):
+        return ArrayType(as_nullable(data_type.elementType), True)
+    if isinstance(data_type, MapType):
+        return MapType(as_nullable(data_type.keyType), as_nullable(data_type.valueType), True)
+    if isinstance(data_type, StructType):
+        return StructType([StructField(f.name, as_nullable(f.dataType), True, f.metadata) for f in data_type])
+    return data_type
+
+
 def can_widen(old: DataType, new: DataType) -> bool:
     """Tells whether every value of `old` is one of `new`, so that a column can be widened (Delta's rules)."""
     if isinstance(old, _INTEGERS):

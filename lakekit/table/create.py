@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StructField, StructType
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from lakekit import properties as props
 from lakekit.catalog.folders import is_occupied, same_place
@@ -23,7 +23,7 @@ from lakekit.errors import AlreadyExistsError, InvalidOptionError, PrimaryKeyErr
 from lakekit.names import BUCKET_COLUMN, TableName, quote
 from lakekit.options import PREFIX
 from lakekit.schema import check_columns, check_key, check_partitions, struct_of
-from lakekit.schema.columns import find_columns, required_features, stored_field
+from lakekit.schema.columns import as_nullable, find_columns, required_features, stored_field
 from lakekit.storage.actions import Action, CommitInfo, Metadata, Protocol
 from lakekit.storage.log import open_log
 
@@ -310,17 +310,7 @@ def _as_dataframe(lake: Lake, rows: Rows | None, columns: Columns | None) -> Any
 def _open(field: StructField) -> StructField:
     """Returns a column of a query as a table gets it: nullable throughout, with its comment."""
     kept = {k: v for k, v in (field.metadata or {}).items() if k == "comment"}
-    return StructField(field.name, _nullable(field.dataType), True, kept)
-
-
-def _nullable(data_type: DataType) -> DataType:
-    if isinstance(data_type, ArrayType):
-        return ArrayType(_nullable(data_type.elementType), True)
-    if isinstance(data_type, MapType):
-        return MapType(_nullable(data_type.keyType), _nullable(data_type.valueType), True)
-    if isinstance(data_type, StructType):
-        return StructType([StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in data_type])
-    return data_type
+    return StructField(field.name, as_nullable(field.dataType), True, kept)
 
 
 def default_buckets(lake: Lake) -> int:

@@ -24,10 +24,10 @@ from lakekit.schema import (
 )
 from lakekit.schema.columns import can_widen, required_features, stored_field
 
-KEY_TYPES = (
-    "boolean tinyint smallint int bigint float double decimal(20,3) string char(3) varchar(3) binary date timestamp "
-    "timestamp_ntz"
-).split()
+KEY_TYPES = [
+    *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(20,3)"),
+    *("string", "char(3)", "varchar(3)", "binary", "date", "timestamp", "timestamp_ntz"),
+]
 
 
 @pytest.mark.parametrize("name", ["a'b", 'a"b', "a`b", "a.b", "größe", "列", "select", "1st", "a-b", "$x"])
