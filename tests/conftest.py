@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from lakekit.session.connect import open_remote
 from lakekit.session.java import find_java
 
 DRIVER_MEMORY = "2g"
+SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 @pytest.fixture(scope="session")
@@ -41,24 +43,32 @@ class ConnectServer:
 @pytest.fixture(scope="session")
 def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     """A Spark Connect server with Delta, in a process and a folder of its own."""
-    folder = tmp_path_factory.mktemp("connect")
+    delta = jars.not_in_spark(jars.resolve(versions.delta_coordinates()))
+    with _serve(tmp_path_factory.mktemp("connect"), {"spark.jars": ",".join(map(str, delta))}) as server:
+        yield server
+
+
+@pytest.fixture
+def plain_connect_server(tmp_path: Path) -> Iterator[ConnectServer]:
+    """A Spark Connect server without Delta."""
+    with _serve(tmp_path, {"spark.sql.extensions": "", "spark.sql.catalog.spark_catalog": ""}) as server:
+        yield server
+
+
+@contextmanager
+def _serve(folder: Path, config: dict[str, str]) -> Iterator[ConnectServer]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     warehouse, log = folder / "warehouse", folder / "server.log"
     warehouse.mkdir()
-    settings = spark.local_settings(str(warehouse), folder, {"spark.driver.memory": DRIVER_MEMORY})
-    settings["spark.jars"] = ",".join(map(str, jars.not_in_spark(jars.resolve(versions.delta_coordinates()))))
-    settings["spark.connect.grpc.binding.port"] = str(port)
+    settings = spark.local_settings(str(warehouse), folder, {"spark.driver.memory": DRIVER_MEMORY}) | config
     settings["spark.connect.grpc.binding.address"] = "127.0.0.1"
+    settings["spark.connect.grpc.binding.port"] = str(port)
     home = jars.spark_home()
-    command = [
-        str(home / "bin" / "spark-submit"),
-        "--class",
-        "org.apache.spark.sql.connect.service.SparkConnectServer",
-    ]
+    command = [str(home / "bin" / "spark-submit"), "--class", SERVER_CLASS]
     for key, value in settings.items():
-        command += ["--conf", f"{key}={value}"]
+        command += ["--conf", f"{key}={value}"] if value else []
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
     environment |= {
         "SPARK_HOME": str(home),

@@ -6,6 +6,7 @@ import atexit
 import os
 import re
 import shutil
+import socket
 import threading
 import urllib.parse
 import urllib.request
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULT_WAREHOUSE = "./warehouse"
 _NO_TABLE = "/lakekit/no-such-table"
+_REACH_S = 15
 _LOCK = threading.RLock()
 _open: list[Lake] = []  # one at most
 
@@ -118,6 +120,7 @@ def open_local(warehouse: str | None, config: Mapping[str, str]) -> Lake:
 def open_remote(url: str, warehouse: str | None, config: Mapping[str, str]) -> Lake:
     """Opens a lake on a Spark Connect server."""
     host = server_name(url)
+    _reach(host)
     try:
         from pyspark.sql.connect.session import SparkSession as ConnectSession
     except ImportError as error:
@@ -132,10 +135,7 @@ def open_remote(url: str, warehouse: str | None, config: Mapping[str, str]) -> L
         session.conf.get("spark.sql.session.timeZone")
     except Exception as error:
         reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
-        raise SessionError(
-            f"The Spark Connect server {host} cannot be used: {reason[:300]}.",
-            "Check the address, and that the server runs.",
-        ) from error
+        raise _unusable(host, reason) from error
     # As pyspark's own builder does: pyspark.sql.functions then makes columns for Connect.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     local.quiet_python_logs()
@@ -163,6 +163,24 @@ def server_name(url: str) -> str:
     return f"{parts.hostname}:{parts.port or 15002}"
 
 
+def _reach(host: str) -> None:
+    """Fails at once where nobody listens: gRPC would go on trying for ten minutes."""
+    if any(os.environ.get(name) for name in ("grpc_proxy", "https_proxy", "http_proxy")):
+        return  # gRPC goes through the proxy, and only that may have a way to the server
+    name, _, port = host.rpartition(":")
+    try:
+        socket.create_connection((name, int(port)), timeout=_REACH_S).close()
+    except OSError as error:
+        raise _unusable(host, error.strerror or str(error)) from error
+
+
+def _unusable(host: str, reason: str) -> SessionError:
+    return SessionError(
+        f"The Spark Connect server {host} cannot be used: {reason[:300]}.",
+        "Check the address, and that the server runs.",
+    )
+
+
 def apply(session: SparkSession, config: Mapping[str, str]) -> None:
     """Sets what can be set on a running session.
 
@@ -181,11 +199,21 @@ def apply(session: SparkSession, config: Mapping[str, str]) -> None:
 
 
 def _has(session: SparkSession, key: str, value: str) -> bool:
-    now = session.conf.get(key, "") or ""
+    now = _setting(session, key)
     separator = local.JOINED.get(key)
     return value == now or (
         separator is not None and set(value.split(separator)) <= set(now.split(separator))
     )
+
+
+def _setting(session: SparkSession, key: str) -> str:
+    """The value of a setting, Spark's default included, and an empty text for one that Spark does not know."""
+    from pyspark.errors import SparkNoSuchElementException
+
+    try:
+        return session.conf.get(key) or ""
+    except SparkNoSuchElementException:
+        return ""
 
 
 def _ready(lake: Lake) -> Lake:
@@ -233,11 +261,10 @@ def _check_active(session: SparkSession, warehouse: str | None) -> str:
 
 
 def _check_delta(who: str, session: SparkSession) -> None:
-    conf = session.conf
     missing = []
-    if local.DELTA_EXTENSION not in (conf.get("spark.sql.extensions", "") or ""):
+    if local.DELTA_EXTENSION not in _setting(session, "spark.sql.extensions"):
         missing.append(f"spark.sql.extensions={local.DELTA_EXTENSION}")
-    if conf.get("spark.sql.catalog.spark_catalog", "") != local.DELTA_CATALOG:
+    if _setting(session, "spark.sql.catalog.spark_catalog") != local.DELTA_CATALOG:
         missing.append(f"spark.sql.catalog.spark_catalog={local.DELTA_CATALOG}")
     if not missing and not _loads_delta(session):
         # Spark only logs it when the classes that are configured are not there.

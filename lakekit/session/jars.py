@@ -6,6 +6,7 @@ and a later start reads that list: no network, no extra JVM.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -15,7 +16,6 @@ import sys
 import tempfile
 import urllib.parse
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -68,6 +68,7 @@ def resolve(coordinates: Sequence[str]) -> list[Path]:
             # Another kernel may have resolved the same while this one waited.
             if jars := _read_listing(listing, cache):
                 return jars
+            _drop_damaged(listing, cache)
             jars = _run_ivy(wanted, cache)
             _write_listing(listing, cache, wanted, jars)
     except OSError as error:
@@ -89,13 +90,21 @@ def _artifact(jar: Path) -> str:
 
 
 def _read_listing(listing: Path, cache: Path) -> list[Path]:
+    """Returns the jars of an earlier run, or nothing unless all of them are there and whole."""
     try:
-        entries = json.loads(listing.read_text())["jars"]
-        jars = [(cache / entry["path"], entry["size"]) for entry in entries]
-        complete = all(jar.stat().st_size == size for jar, size in jars)
+        sizes = {cache / entry["path"]: entry["size"] for entry in json.loads(listing.read_text())["jars"]}
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return [jar for jar, _ in jars] if complete else []
+    return list(sizes) if all(jar.is_file() and jar.stat().st_size == sizes[jar] for jar in sizes) else []
+
+
+def _drop_damaged(listing: Path, cache: Path) -> None:
+    """Removes what has lost its size: Ivy looks only whether a file is there."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        for entry in json.loads(listing.read_text())["jars"]:
+            jar = cache / entry["path"]
+            if jar.is_file() and jar.stat().st_size != entry["size"]:
+                jar.unlink()
 
 
 def _write_listing(listing: Path, cache: Path, wanted: list[str], jars: list[Path]) -> None:
@@ -183,8 +192,8 @@ def _reason(output: str) -> str:
     problems = [line.strip() for line in output.splitlines()]
     for pattern in (
         r"Server access error.*",
-        r".*(?:UnknownHost|Connect|SSL|SocketTimeout)\w*Exception.*",
-        r"unresolved dependency.*",
+        r"\w*(?:UnknownHost|Connect|SSL|Timeout)\w*Exception.*",
+        r"\S+: not found",
     ):
         for line in problems:
             if match := re.search(pattern, line):
@@ -194,17 +203,16 @@ def _reason(output: str) -> str:
 
 def _unresolved(coordinates: list[str], repository: str, reason: str) -> SetupError:
     # A mirror's address may hold a password.
-    shown = urllib.parse.urlsplit(repository)._replace(query="", fragment="")
-    shown = shown._replace(netloc=shown.netloc.rpartition("@")[2])
+    shown = re.sub(r"(?<=//)[^/@]*@|[?#].*", "", repository)
     return SetupError(
         f"The jars of {', '.join(coordinates)} are not in the cache {cache_dir()} and could not be "
-        f"downloaded from {shown.geturl()} ({reason[:300]}).",
+        f"downloaded from {shown} ({reason.replace(repository, shown)[:300]}).",
         "Connect to the network for the first start, or set LAKEKIT_MAVEN_REPOSITORY to a mirror you can "
         "reach, or LAKEKIT_CACHE to a folder that was filled elsewhere.",
     )
 
 
-@contextmanager
+@contextlib.contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """Holds an exclusive lock of the operating system on a file; it ends with the process at the latest."""
     with path.open("a+b") as handle:

@@ -115,3 +115,18 @@ def _how_to_install() -> str:
     if shutil.which("dnf"):
         return "Install one with: sudo dnf install java-17-openjdk-headless"
     return "Install one (for example from adoptium.net)"
+
+
+def main() -> int:
+    """Says which Java would be used; returns the exit code."""
+    try:
+        java = find_java()
+    except SetupError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"Java {java.version} in {java.home}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

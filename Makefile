@@ -1,0 +1,39 @@
+# make demo   runs the first tutorial on real data and says where its results are
+# make test   lint, types, tests
+# make lab    opens the tutorials in JupyterLab
+# make bench  compares lakekit with Delta MERGE and Iceberg MERGE (long)
+#
+# Each of them first makes .venv and fetches the jars; the second time that takes no time and no network.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lab bench clean
+
+demo: $(VENV)/lab.done
+	@$(BIN)/python scripts/demo.py
+
+lab: $(VENV)/lab.done
+	$(BIN)/jupyter lab --notebook-dir=notebooks
+
+test: $(VENV)/dev.done
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: $(VENV)/dev.done
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist
+
+# Java is looked for before anything is downloaded: without one, the rest would be in vain.
+$(VENV)/%.done: pyproject.toml lakekit/session/versions.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "lakekit needs Python 3.10 or newer, and this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12")'
+	@$(PYTHON) -m lakekit.session.java
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@$(BIN)/python -m lakekit.session
+	@touch $@
