@@ -32,6 +32,7 @@ class Lake:
         runner: runs storage code where the files can be reached.
         remote: ``host:port`` of the Spark Connect server, or None.
         log_file: what the local Spark logs, or None where lakekit did not start it.
+        settings: options that ``SET lake.… = …`` gave the session, under their stored names.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Lake:
         self.runner = runner
         self.remote = remote
         self.log_file = log_file
+        self.settings: dict[str, str] = {}
         self._close_hooks: list[Callable[[], object]] = []
 
     @property

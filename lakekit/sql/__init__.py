@@ -1,0 +1,1 @@
+"""SQL: Spark SQL plus keyed tables, system tables, time travel and maintenance calls."""
