@@ -49,8 +49,8 @@ class Reader:
                 number: self._raw_elements() if number in raw_lists else self._value(kind)
                 for number, kind in self._fields()
             }
-        except (IndexError, struct.error, RecursionError) as error:
-            raise ThriftError("truncated Thrift structure") from error
+        except (IndexError, TypeError, struct.error, RecursionError) as error:
+            raise ThriftError("no Thrift structure, or a truncated one") from error
 
     def _fields(self) -> Iterator[tuple[int, int]]:
         """Yields (field number, type) up to the end of the struct; the caller reads the value in between."""

@@ -1,6 +1,5 @@
 """Arrow tables of what a table is made of: snapshots, manifests, files, buckets, partitions.
 
-
 Row counts are of rows that can be read: deleted rows are counted on their own. Key bounds are texts in JSON,
 one object with a value for each key column; as statistics are, they may be a little wider than the keys
 themselves.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from lakekit.table.lookup import KeyedFiles, Place, as_kind, keyed_files
 if TYPE_CHECKING:
     from lakekit.storage.actions import AddFile
 
+_READERS = 8
 _FEW = 64
 """Keys in a row group up to which single pages are read; more are likely to need most pages anyway."""
 
@@ -63,10 +65,14 @@ def find_many(root: str, table: str, rows: pa.Table, zone: str | None) -> pa.Tab
     key = typed_keys(table, files.key, rows, zone)
     first = pa.array(_first_of_each(key))
     key = [values.take(first) for values in key]
-    hits: list[Hits] = []
-    for place, numbers in _by_place(files, key):
-        wanted = [v for c, v in zip(files.key, key, strict=True) if c in files.file_key]
-        hits += _find_at(files, place, wanted, numbers, schema)
+    wanted = [v for c, v in zip(files.key, key, strict=True) if c in files.file_key]
+
+    def find_at(task: tuple[Place, Positions]) -> list[Hits]:
+        return list(_find_at(files, task[0], wanted, task[1], schema))
+
+    # Each place has its own files, and reading them leaves Python's lock free.
+    with ThreadPoolExecutor(_READERS) as pool:
+        hits = [hit for found in pool.map(find_at, _by_place(files, key)) for hit in found]
     found = pa.concat_tables([schema.empty_table(), *(hit.rows for hit in hits)])
     order = np.argsort(np.concatenate([np.empty(0, np.int64), *(hit.keys for hit in hits)]), kind="stable")
     return found.take(pa.array(order)).combine_chunks()
