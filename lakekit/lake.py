@@ -100,8 +100,19 @@ class Lake:
 
         return engine.execute(self, query, params)
 
-    def explain(self, query: str, /, **params: object) -> SkippingReport:
-        """Tells which files, row groups and pages a query skips, by which step, and what it reads."""
+    def explain(self, query: str, /, **params: object) -> SkippingReport | list[SkippingReport]:
+        """Tells which files, row groups and pages a query skips, by which step, and what it reads.
+
+        Args:
+            query: one SELECT; ``:name`` stands for the value of the keyword `name`.
+            params: the values.
+
+        Returns:
+            The report; a list of them for a query of several tables.
+
+        Raises:
+            LakeError: if it reads no table of the lake.
+        """
         from lakekit.sql import explain
 
         return explain.explain(self, query, params)

@@ -7,12 +7,13 @@ import os
 import re
 import shutil
 import socket
+import sys
 import threading
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from lakekit.errors import InvalidOptionError, SessionError
 from lakekit.lake import Lake
@@ -66,7 +67,11 @@ def connect(
             apply(lake.spark, settings)
             return lake
         versions.check_packages()
-        lake = open_remote(remote, place, settings) if remote else open_local(place, settings)
+        if remote or _active_remote() is not None:
+            _check_no_classic(remote)
+            lake = open_remote(remote, place, settings)
+        else:
+            lake = open_local(place, settings)
         _open[:] = [lake]
         return lake
 
@@ -117,9 +122,13 @@ def open_local(warehouse: str | None, config: Mapping[str, str]) -> Lake:
     return _ready(lake)
 
 
-def open_remote(url: str, warehouse: str | None, config: Mapping[str, str]) -> Lake:
-    """Opens a lake on a Spark Connect server."""
-    host = server_name(url)
+def open_remote(url: str | None, warehouse: str | None, config: Mapping[str, str]) -> Lake:
+    """Opens a lake on a Spark Connect server, or on the active Connect session if `url` is None or names its server."""
+    host = server_name(url) if url else None
+    active = _active_remote()
+    if active is not None and host in (None, active.client._builder.endpoint):
+        return _lake_on(active, active.client._builder.endpoint, warehouse, config, [])
+    assert url is not None and host is not None  # noqa: S101, PT018 (for the type checker)
     _reach(host)
     try:
         from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -129,23 +138,33 @@ def open_remote(url: str, warehouse: str | None, config: Mapping[str, str]) -> L
             'Install its packages with: pip install "pyspark[connect]".',
         ) from error
     try:
-        built = ConnectSession.builder.remote(url).config(map=dict(config)).getOrCreate()
-        # Both kinds of session have the same methods, and nothing here uses others.
-        session = cast("SparkSession", built)
+        session = ConnectSession.builder.remote(url).create()
         session.conf.get("spark.sql.session.timeZone")
     except Exception as error:
-        reason = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
-        raise _unusable(host, reason) from error
+        raise _unusable(host, next(filter(None, map(str.strip, str(error).splitlines())), "")) from error
     # As pyspark's own builder does: pyspark.sql.functions then makes columns for Connect.
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    return _lake_on(session, host, warehouse, config, [lambda: _end_remote(session)])
+
+
+def _lake_on(
+    session: Any,
+    host: str,
+    warehouse: str | None,
+    config: Mapping[str, str],
+    at_end: list[Callable[[], object]],
+) -> Lake:
+    """Checks a Connect session and opens a lake on it."""
     local.quiet_python_logs()
     try:
         _check_delta(f"The Spark Connect server {host}", session)
+        apply(session, config)
         lake = Lake(session, warehouse, ClusterRunner(session), remote=host)
     except BaseException:
-        session.stop()
+        for end in at_end:
+            end()
         raise
-    lake._close_hooks.append(lambda: _end_remote(session))
+    lake._close_hooks += at_end
     return _ready(lake)
 
 
@@ -237,6 +256,16 @@ def _check_same(lake: Lake, warehouse: str | None, remote: str | None) -> None:
         )
 
 
+def _check_no_classic(remote: str | None) -> None:
+    from pyspark import SparkContext
+
+    if remote and SparkContext._active_spark_context is not None:
+        raise SessionError(
+            "A local Spark session is active in this process, and pyspark has only one kind at a time.",
+            "Stop it with spark.stop(), or restart the kernel.",
+        )
+
+
 def _active_session() -> SparkSession | None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -246,6 +275,15 @@ def _active_session() -> SparkSession | None:
         return None
     session = SparkSession.getActiveSession() or SparkSession._instantiatedSession or SparkSession(context)
     return session if local.is_running(session) else None
+
+
+def _active_remote() -> Any:
+    """The Connect session of this process, if there is one; importing Connect just to look would be dear."""
+    module = sys.modules.get("pyspark.sql.connect.session")
+    if module is None:
+        return None
+    session = module.SparkSession.getActiveSession() or module.SparkSession._get_default_session()
+    return session if session is not None and not session.is_stopped else None
 
 
 def _check_active(session: SparkSession, warehouse: str | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import pickle
 import sys
@@ -133,11 +135,17 @@ def answer(batches: Iterable[pa.RecordBatch], payload: bytes) -> Iterator[pa.Rec
 def ship_package(spark: SparkSession) -> None:
     """Adds the running lakekit to the session's artifacts, so that the workers run exactly this code."""
     package = Path(__file__).resolve().parents[1]
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as out:
+        for path in sorted(package.rglob("*.py")):
+            # Without times: the same code gives the same archive.
+            entry = zipfile.ZipInfo(path.relative_to(package.parent).as_posix())
+            out.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    # A session takes each artifact's name once, and takes it again only with the same content.
+    digest = hashlib.sha256(content.getvalue()).hexdigest()[:12]
     with tempfile.TemporaryDirectory(prefix="lakekit-") as folder:
-        archive = os.path.join(folder, "lakekit.zip")
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
-            for path in sorted(package.rglob("*.py")):
-                out.write(path, path.relative_to(package.parent).as_posix())
+        archive = os.path.join(folder, f"lakekit-{digest}.zip")
+        Path(archive).write_bytes(content.getvalue())
         spark.addArtifacts(archive, pyfile=True)
 
 

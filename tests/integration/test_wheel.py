@@ -1,0 +1,82 @@
+"""The built wheel in a clean environment, away from the source tree."""
+
+import os
+import site
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = """
+import lakekit
+lake = lakekit.connect(config={"spark.driver.memory": "1g"})
+lake.create_database("shop")
+lake.create_table("shop.orders", "id BIGINT NOT NULL, amount INT", primary_key=["id"], buckets=1)
+orders = lake.table("shop.orders")
+orders.upsert([{"id": 1, "amount": 5}, {"id": 2, "amount": 6}])
+print(lakekit.__file__)
+print(lake.spark.table("shop.orders").count(), orders.get(id=2))
+lake.stop()
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    out = tmp_path_factory.mktemp("dist")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+    ]
+    subprocess.run([*command, out, ROOT], check=True)
+    (built,) = out.glob("lakekit-*.whl")
+    return built
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = [name for name in names if name.endswith("METADATA")]
+        described = archive.read(metadata).decode()
+    assert {"lakekit/py.typed", "lakekit/session/log4j2.properties"} <= set(names)
+    assert all(name.startswith(("lakekit/", "lakekit-")) for name in names)
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "Requires-Dist: pyspark[connect]" in described
+    assert "License-Expression: Apache-2.0" in described
+
+
+def test_connecting_from_the_installed_wheel(wheel, tmp_path):
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    packages = Path(subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip())
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    # The dependencies are those of this environment: to download Spark for each run would take minutes. A folder
+    # named in a .pth file does not have its own .pth files read, so the source tree installed there is not seen.
+    (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()))
+    work = tmp_path / "empty folder"
+    work.mkdir()
+    clean = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "SPARK_", "PYSPARK"))
+    }
+
+    done = subprocess.run(
+        [python, "-c", SCRIPT], cwd=work, env=clean, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stderr == ""
+    used, result = done.stdout.splitlines()
+    assert Path(used).is_relative_to(packages)
+    assert result == "2 {'id': 2, 'amount': 6}"
+    assert [path.name for path in work.iterdir()] == ["warehouse"]
