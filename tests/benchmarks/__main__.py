@@ -47,9 +47,11 @@ def _cases(options: argparse.Namespace) -> list[Case]:
     if options.quick:
         quick = [race(50_000, key, large_batches=3, small_batches=2) for key in options.keys]
         return [*quick, memory(100_000, options.keys[0])]
-    large, small = options.batches
-    sizes = [(size, key) for size in options.sizes for key in options.keys]
-    cases = [race(size, key, large_batches=large, small_batches=small) for size, key in sizes]
+    cases = []
+    for size in options.sizes:
+        # MERGE that copies files takes minutes for each batch into a large table.
+        large, small = options.batches or ([5, 5] if size <= 5_000_000 else [3, 3])
+        cases += [race(size, key, large_batches=large, small_batches=small) for key in options.keys]
     return cases + ([memory(options.memory, options.keys[0])] if options.memory else [])
 
 
@@ -79,7 +81,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--sizes", type=sizes, default="2M,20M", help="keys of the tables")
     add("--keys", type=one_of("bigint", "uuid"), default="bigint,uuid", help="kinds of keys")
     add("--systems", type=one_of(*NAMES), default=",".join(NAMES), help=f"any of {', '.join(NAMES)}")
-    add("--batches", type=counts, default="5,5", help="how many large (1 M rows) and small (10 k) ones")
+    add(
+        "--batches",
+        type=counts,
+        help="how many of 1 M rows and of 10 k; by default 5,5, or 3,3 above 5 M keys",
+    )
     add("--memory", type=rows_or_none, default="10M", help="largest batch of the memory case; 0: without it")
     add("--cores", type=int, default=2)
     add("--heap", default="4g", help="heap of the JVM")

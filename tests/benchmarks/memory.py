@@ -1,4 +1,4 @@
-"""Samples the resident memory of a process tree: the JVM, the Python workers of Spark, and the driver."""
+"""Samples a process tree: the memory of the JVM, the Python workers of Spark and the driver; and who else ran."""
 
 from __future__ import annotations
 
@@ -47,6 +47,8 @@ class Sampler(threading.Thread):
         self._root = psutil.Process(pid)
         self._interval = interval
         self._stopped = threading.Event()
+        self._cpu: dict[int, float] = {}
+        self._began, self._busy_before = time.monotonic(), _busy()
 
     def run(self) -> None:
         while not self._stopped.wait(self._interval):
@@ -59,19 +61,30 @@ class Sampler(threading.Thread):
         self._stopped.set()
         self.join()
 
+    def others(self) -> float:
+        """The share of the machine's cores that was not idle and not this tree's since the sampler was made."""
+        busy = _busy() - self._busy_before - sum(self._cpu.values())
+        return max(busy, 0.0) / (time.monotonic() - self._began) / (psutil.cpu_count() or 1)
+
     def _sample(self) -> Sample:
         moment = time.time()
         jvm, workers = 0, [0]
         for process in self._root.children(recursive=True):
             try:
                 memory = _resident(process)
+                self._count_cpu(process)
                 if process.name().startswith("java"):
                     jvm += memory
                 elif process.name().startswith("python"):
                     workers.append(memory)
             except (psutil.NoSuchProcess, psutil.ZombieProcess):
                 continue
+        self._count_cpu(self._root)
         return Sample(moment, jvm, _resident(self._root), sum(workers), max(workers))
+
+    def _count_cpu(self, process: psutil.Process) -> None:
+        times = process.cpu_times()
+        self._cpu[process.pid] = times.user + times.system
 
 
 def peak(samples: list[Sample], start: float, end: float) -> Peak | None:
@@ -86,6 +99,12 @@ def peak(samples: list[Sample], start: float, end: float) -> Peak | None:
         max(s.largest_worker for s in within),
         max(s.total for s in within),
     )
+
+
+def _busy() -> float:
+    """Seconds of CPU that were spent on this machine, those that its host took from it included."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
 
 
 def _resident(process: psutil.Process) -> int:

@@ -158,8 +158,14 @@ def _machine(results: Measured) -> str:
     return (
         f"Measured on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}: {machine['processor']}, "
         f"{machine['cores']} cores, {memory}, {machine['system']}; {machine['java']}; {numbers}.\n\n"
-        f"All systems: {shared}."
+        f"All systems: {shared}. {_quiet(measured)}"
     )
+
+
+def _quiet(measured: Sequence[Measured]) -> str:
+    others = max(m["others"] for m in measured)
+    text = f"Other processes and the host took at most {others:.0%} of the cores while a system ran."
+    return text if others < 0.1 else f"**{text} These times are not comparable.**"
 
 
 def _verdict(results: Measured) -> str:

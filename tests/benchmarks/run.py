@@ -110,7 +110,15 @@ def run_system(system: type[System], case: Case, manifest: Manifest, settings: S
     if not settings.keep:
         shutil.rmtree(place)
     at = time.strftime("%Y-%m-%d")
-    return {"date": at, **describe(system), "events": events, "failure": failure, "problems": wrong}
+    others = round(sampler.others(), 3)
+    return {
+        "date": at,
+        "others": others,
+        **describe(system),
+        "events": events,
+        "failure": failure,
+        "problems": wrong,
+    }
 
 
 def describe(system: type[System]) -> dict[str, Any]:
