@@ -167,7 +167,8 @@ class DeltaLog:
             True if the version is ours, False if somebody else's.
         """
         info = next((dict(a.fields) for a in actions if isinstance(a, CommitInfo)), {})
-        info = {"timestamp": int(time.time() * 1000), **info, "txnId": commit_id}
+        stamp = max(info.get("timestamp", int(time.time() * 1000)), self._time_after(version - 1))
+        info |= {"timestamp": stamp, "txnId": commit_id}
         others = [action for action in actions if not isinstance(action, CommitInfo)]
         data = "".join(f"{to_line(action)}\n" for action in (CommitInfo(info), *others)).encode()
         try:
@@ -183,6 +184,11 @@ class DeltaLog:
         # An object store's client may have repeated a request of ours that had succeeded. And Spark's local
         # writer looks first and renames then, so it can replace a commit that was made in between.
         return self._owner(version) == commit_id
+
+    def _time_after(self, version: int) -> int:
+        """The first time that is later than a version's, as far as the cache knows it."""
+        latest = self._latest
+        return latest.timestamp + 1 if latest is not None and latest.version == version else 0
 
     def checkpoint(self, version: int) -> None:
         """Writes a checkpoint of a version, updates ``_last_checkpoint``, and deletes expired log files.
