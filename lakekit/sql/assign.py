@@ -98,7 +98,11 @@ def _path(parts: tuple[str, ...], schema: StructType, qualifiers: Sequence[Seque
     lower = tuple(p.lower() for p in parts)
     for qualifier in qualifiers:
         length = len(qualifier)
-        if len(parts) > length and lower[:length] == tuple(qualifier) and _field(schema, parts[length]) is not None:
+        if (
+            len(parts) > length
+            and lower[:length] == tuple(qualifier)
+            and _field(schema, parts[length]) is not None
+        ):
             return parts[length:]
     return parts
 

@@ -29,22 +29,22 @@ class Procedure:
 
     Attributes:
         parameters: names and types of its parameters behind the table.
-        run: does it.
+        run: does it, given the table and the parameters by name.
     """
 
     parameters: Mapping[str, type]
-    run: Callable[[Context, Table, Mapping[str, Any]], DataFrame]
+    run: Callable[..., DataFrame]
 
 
-def _compact(context: Context, table: Table, given: Mapping[str, Any]) -> DataFrame:
+def _compact(context: Context, table: Table) -> DataFrame:
     return frames.commit(context, table.compact())
 
 
-def _vacuum(context: Context, table: Table, given: Mapping[str, Any]) -> DataFrame:
+def _vacuum(_context: Context, table: Table, **given: Any) -> DataFrame:
     return table.vacuum(**given)
 
 
-def _checkpoint(context: Context, table: Table, given: Mapping[str, Any]) -> DataFrame:
+def _checkpoint(context: Context, table: Table) -> DataFrame:
     version = context.lake.runner.run(_write_checkpoint, table.root)
     return frames.status(context, f"Wrote a checkpoint of version {version} of table {table.name}.")
 
@@ -85,10 +85,12 @@ def call(context: Context, statement: Statement) -> DataFrame | None:
         raise cursor.error("not expected behind the arguments")
     table_name = given.pop("table", None)
     if not isinstance(table_name, str):
-        raise QueryError(f"lake.{name} needs the name of a table.", f"Write CALL lake.{name}('database.table').")
+        raise QueryError(
+            f"lake.{name} needs the name of a table.", f"Write CALL lake.{name}('database.table')."
+        )
     table = context.lake.table(table_name)
     typed = {k: _typed(name, k, v, procedure.parameters[k]) for k, v in given.items()}
-    return procedure.run(context, table, typed)
+    return procedure.run(context, table, **typed)
 
 
 def _arguments(
@@ -105,7 +107,9 @@ def _arguments(
         elif len(found) < len(parameters):
             name = parameters[len(found)]
         else:
-            raise SyntaxAt(place, f"lake.{procedure} has {len(parameters)} parameters: {', '.join(parameters)}.")
+            raise SyntaxAt(
+                place, f"lake.{procedure} has {len(parameters)} parameters: {', '.join(parameters)}."
+            )
         if name not in parameters:
             hint = did_you_mean(name, parameters) or f"It has {', '.join(parameters)}."
             raise SyntaxAt(place, f"lake.{procedure} has no parameter '{name}'.", hint)
@@ -128,5 +132,5 @@ def _typed(procedure: str, name: str, value: Any, wanted: type) -> Any:
             return float(value)
     except (TypeError, ValueError):
         pass
-    allowed = {float: "a number", bool: "true or false"}[wanted]
+    allowed = "true or false" if wanted is bool else "a number"
     raise InvalidOptionError.bad_value(f"{name} of lake.{procedure}", value, allowed)

@@ -81,9 +81,12 @@ def _cast_of(kind: str) -> str:
         return "BIGINT"
     if kind in ("float", "double") or kind.startswith("decimal"):
         return "DOUBLE"
-    return {"boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}.get(
-        kind, "STRING"
-    )
+    return {
+        "boolean": "BOOLEAN",
+        "date": "DATE",
+        "timestamp": "TIMESTAMP",
+        "timestamp_ntz": "TIMESTAMP_NTZ",
+    }.get(kind, "STRING")
 
 
 def _computed(
@@ -104,7 +107,8 @@ def _computed(
         frame = spark.sql(f"SELECT {', '.join(columns)} FROM VALUES (0)", args=dict(params))
         types = [field.dataType.simpleString() for field in frame.schema]
         row = frame.collect()[0]
-    except Exception:  # noqa: BLE001 - the query itself will tell what is wrong with it
+    except Exception:
+        # The query itself will tell what is wrong with it.
         return {}
     found = {}
     for index, key in enumerate(constants):
@@ -118,7 +122,7 @@ def _chosen(raw: Any, cast: Any, given: str, kind: str) -> Any:
     """Returns the value as Spark compares it with a column of this kind."""
     if raw is None:
         return None
-    base = given.split("(")[0]
+    base = given.partition("(")[0]
     if kind in INTEGER_BITS or kind in ("float", "double") or kind.startswith("decimal"):
         as_is, castable = base in _NUMBERS, base == "string"
     elif kind in ("date", "boolean"):
@@ -126,7 +130,10 @@ def _chosen(raw: Any, cast: Any, given: str, kind: str) -> Any:
     elif kind in ("timestamp", "timestamp_ntz"):
         as_is, castable = False, base in ("string", "date", kind)
     else:
-        as_is, castable = base == ("binary" if kind == "binary" else "string") and "collate" not in given, False
+        as_is, castable = (
+            base == ("binary" if kind == "binary" else "string") and "collate" not in given,
+            False,
+        )
     if as_is:
         return raw
     if not castable or cast is None or "collate" in given:
@@ -150,12 +157,18 @@ def _filled(
     found = [values.get((constant, kind or ""), _UNKNOWN) for constant in constants]
     if any(value is _UNKNOWN for value in found):
         shown = ", ".join(text[c.start : c.end] for c in constants[:3])
-        what = f"{predicate.column} IN ({shown})" if isinstance(predicate, In) else f"{predicate.column} … {shown}"
+        what = (
+            f"{predicate.column} IN ({shown})"
+            if isinstance(predicate, In)
+            else f"{predicate.column} … {shown}"
+        )
         return Anything(what, "its value is not comparable with the column" if known else "no such column")
     if isinstance(predicate, In):
-        return In(predicate.column, tuple(v for v in found if v is not None)) if any(
-            v is not None for v in found
-        ) else any_of()
+        return (
+            In(predicate.column, tuple(v for v in found if v is not None))
+            if any(v is not None for v in found)
+            else any_of()
+        )
     if predicate.value.null_safe and found[0] is None:
         return IsNull(predicate.column)
     return Comparison(predicate.column, predicate.op, found[0])

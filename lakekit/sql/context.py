@@ -7,6 +7,7 @@ import datetime as dt
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -97,7 +98,7 @@ class Context:
         """
         found = {}
         tokens = tokenize(statement)
-        for before, token in zip(tokens, tokens[1:]):
+        for before, token in pairwise(tokens):
             if before.at(":") and before.end == token.start and token.text in self.params:
                 found[token.text] = self._bindable(token.text)
         return found
@@ -204,7 +205,8 @@ class Context:
             return False
         try:
             return bool(self.lake.spark.catalog.getTable(quote(parts[0])).isTemporary)
-        except Exception:  # noqa: BLE001 - Spark does not know the name yet: no view either
+        except Exception:
+            # Spark does not know the name yet, so it is no view either.
             return False
 
     def table(self, parts: Sequence[str]) -> Table:

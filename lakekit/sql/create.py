@@ -71,7 +71,9 @@ def is_lake_table(statement: Statement) -> bool:
             declares_key = True
         elif depth == 0 and cursor.at("WITH", "("):
             with_options = True
-        elif depth == 0 and token.keyword in QUERY_STARTS and not cursor.at("TABLE") and not cursor.at("WITH"):
+        elif (
+            depth == 0 and token.keyword in QUERY_STARTS and not cursor.at("TABLE") and not cursor.at("WITH")
+        ):
             break
         cursor.index += 1
     return declares_key or with_options
@@ -82,6 +84,38 @@ def create(context: Context, statement: Statement) -> DataFrame | None:
     if not is_lake_table(statement):
         return None
     wanted = parse_create(statement)
+    return _created(context, statement, wanted)
+
+
+def create_like(context: Context, statement: Statement) -> DataFrame | None:
+    """Runs ``CREATE TABLE a LIKE b`` for a table b of the lake; None for others."""
+    cursor = statement.cursor(1)
+    if not cursor.accept("TABLE"):
+        return None
+    if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.name()
+    if not cursor.accept("LIKE"):
+        return None
+    source = context.find(context.parts(cursor.name(), statement.text))
+    if source is None:
+        return None
+    if cursor.accept("USING") and cursor.identifier("a format").name.lower() not in LAKE_FORMATS:
+        return None
+    if not cursor.done:
+        raise cursor.error("not expected in CREATE TABLE … LIKE for a table of the lake")
+    wanted = Definition(
+        name,
+        if_not_exists,
+        columns=list(source.schema.fields),
+        primary_key=list(source.primary_key),
+        partition_by=list(source.partition_by),
+        properties=source.properties,
+        comment=source.comment,
+    )
+    return _created(context, statement, wanted)
+
+
+def _created(context: Context, statement: Statement, wanted: Definition) -> DataFrame:
     parts = context.parts(wanted.name, statement.text)
     name = context.table_name(parts)
     if name is None:
@@ -95,7 +129,9 @@ def create(context: Context, statement: Statement) -> DataFrame | None:
     if context.lake.catalog.exists(name):
         if wanted.if_not_exists:
             return frames.status(context, f"Table {name} exists already; nothing was done.")
-        raise AlreadyExistsError(f"Table '{name}' exists already.", "Choose another name, or use IF NOT EXISTS.")
+        raise AlreadyExistsError(
+            f"Table '{name}' exists already.", "Choose another name, or use IF NOT EXISTS."
+        )
     rows = None
     if wanted.query is not None:
         rows = context.sql(rewrite(context, statement.rest(wanted.query)))
@@ -116,7 +152,11 @@ def create(context: Context, statement: Statement) -> DataFrame | None:
 
 
 def _described(table: Table) -> str:
-    key = f"primary key ({', '.join(table.primary_key)}), {table.buckets} buckets" if table.primary_key else "append"
+    key = (
+        f"primary key ({', '.join(table.primary_key)}), {table.buckets} buckets"
+        if table.primary_key
+        else "append"
+    )
     return f"Created table {table.name}: {key}."
 
 
@@ -187,7 +227,9 @@ def _primary_key(cursor: Cursor, wanted: Definition, column: str | None = None) 
     place = cursor.peek().start
     cursor.expect("PRIMARY", "KEY")
     if wanted.primary_key:
-        raise SyntaxAt(place, "The primary key is given twice.", "List all of its columns in one PRIMARY KEY (a, b).")
+        raise SyntaxAt(
+            place, "The primary key is given twice.", "List all of its columns in one PRIMARY KEY (a, b)."
+        )
     wanted.primary_key = [column] if column is not None else cursor.identifiers()
     # A promise of uniqueness that other systems do not check; here it always holds.
     cursor.accept("NOT", "ENFORCED")
@@ -253,9 +295,7 @@ def _clause(cursor: Cursor, statement: Statement, wanted: Definition) -> None:
         wanted.location = cursor.string("the location in quotes")
     elif cursor.at("PRIMARY", "KEY"):
         _primary_key(cursor, wanted)
-    elif cursor.accept("AS"):
-        wanted.query = cursor.index
-    elif _begins_query(cursor):
+    elif cursor.accept("AS") or _begins_query(cursor):
         wanted.query = cursor.index
     else:
         raise cursor.error("not expected in CREATE TABLE for a table of the lake")

@@ -80,8 +80,9 @@ def use(context: Context, statement: Statement) -> DataFrame | None:
     cursor = statement.cursor()
     cursor.accept("USE") or cursor.accept("SET")
     if cursor.accept("CATALOG"):
-        name = cursor.identifier("a catalog").name
-        return frames.status(context, f"Catalog {name}.") if context.table_name((name, "d", "t")) else None
+        catalog = cursor.identifier("a catalog").name
+        ours = context.table_name((catalog, "d", "t")) is not None
+        return frames.status(context, f"The catalog is {catalog}.") if ours else None
     _accept_database(cursor)
     name = _database(context, context.parts(cursor.name(), statement.text))
     if name is None or not cursor.done:
@@ -166,7 +167,9 @@ def _altered(context: Context, cursor: Cursor, statement: Statement, table: Tabl
     if cursor.accept("UNSET", "TBLPROPERTIES"):
         if_exists = cursor.accept("IF", "EXISTS")
         keys = cursor.property_keys()
-        return lambda: f"Version {alter.unset_properties(table, keys, if_exists=if_exists)} lacks the properties."
+        return lambda: (
+            f"Version {alter.unset_properties(table, keys, if_exists=if_exists)} lacks the properties."
+        )
     if cursor.accept("ADD", "COLUMNS") or cursor.accept("ADD", "COLUMN"):
         columns = _new_columns(cursor, statement)
         return lambda: f"Version {alter.add_columns(table, columns)} has the columns."
@@ -204,7 +207,9 @@ def _new_columns(cursor: Cursor, statement: Statement) -> StructType:
         depth = 0
         while not cursor.done:
             token = cursor.peek()
-            if depth == 0 and (token.at(",") or token.at(")") or token.keyword in ("COMMENT", "NOT", "FIRST", "AFTER")):
+            if depth == 0 and (
+                token.at(",") or token.at(")") or token.keyword in ("COMMENT", "NOT", "FIRST", "AFTER")
+            ):
                 break
             if token.at("("):
                 cursor.skip_group()
@@ -237,5 +242,6 @@ def _change_column(cursor: Cursor, statement: Statement, table: Table) -> Callab
     if not new_type:
         raise cursor.error("expected the new type")
     parse_type(new_type)
-    return lambda: f"Version {alter.widen_column(table, column, new_type)} has {column} as {new_type.upper()}."
-
+    return lambda: (
+        f"Version {alter.widen_column(table, column, new_type)} has {column} as {new_type.upper()}."
+    )

@@ -67,21 +67,43 @@ def insert(context: Context, statement: Statement) -> DataFrame | None:
         return None
     partition = _partition_spec(cursor, statement) if cursor.accept("PARTITION") else {}
     if cursor.accept("IF", "NOT", "EXISTS"):
-        raise SyntaxAt(cursor.peek().start, "INSERT … IF NOT EXISTS is not possible.", "Check for the rows first.")
+        raise SyntaxAt(
+            cursor.peek().start, "INSERT … IF NOT EXISTS is not possible.", "Check for the rows first."
+        )
     by_name = cursor.accept("BY", "NAME")
     columns = cursor.identifiers() if not by_name and cursor.at("(") and not _is_query(cursor) else None
     if cursor.at("REPLACE"):
         raise cursor.error("use DELETE and INSERT, or INSERT OVERWRITE with PARTITION")
     if cursor.done:
         raise cursor.error("expected a query or VALUES")
-    query = rewrite(context, statement.ctes + statement.rest(cursor.index))
+    query = rewrite(context, statement.ctes + _without_defaults(statement, cursor.index))
     rows = context.sql(query)
     fixed = {c: v for c, v in _fixed(context, table, partition).items() if v is not _OPEN}
     with context.translated(query):
         shaped = _shaped(table, rows, columns, by_name, fixed)
     if not overwrites:
         return frames.commit(context, table.upsert(shaped))
-    return frames.commit(context, table.overwrite(shaped, partitions=_replaced(context, table, partition, fixed)))
+    return frames.commit(
+        context, table.overwrite(shaped, partitions=_replaced(context, table, partition, fixed))
+    )
+
+
+def _without_defaults(statement: Statement, first: int) -> SqlText:
+    """Returns the query with NULL for DEFAULT in VALUES: columns of the lake have no other default."""
+    tokens, query = statement.tokens, statement.rest(first)
+    if tokens[first].keyword != "VALUES":
+        return query
+    start = tokens[first].start
+    edits = [
+        Edit(token.start - start, token.end - start, "NULL")
+        for before, token, after in zip(
+            tokens[first:], tokens[first + 1 :], tokens[first + 2 :], strict=False
+        )
+        if token.keyword == "DEFAULT"
+        and (before.at("(") or before.at(","))
+        and (after.at(")") or after.at(","))
+    ]
+    return query.replace(edits)
 
 
 _OPEN = object()
@@ -243,7 +265,9 @@ def truncate(context: Context, statement: Statement) -> DataFrame | None:
         raise cursor.error("not expected in TRUNCATE TABLE")
     fixed = _fixed(context, table, partition)
     if _OPEN in fixed.values():
-        raise QueryError("TRUNCATE TABLE … PARTITION needs a value for each column.", "Write PARTITION (dt = '…').")
+        raise QueryError(
+            "TRUNCATE TABLE … PARTITION needs a value for each column.", "Write PARTITION (dt = '…')."
+        )
     return frames.commit(context, table.overwrite(_no_rows(table), partitions=fixed or None))
 
 

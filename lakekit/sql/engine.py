@@ -10,9 +10,9 @@ from lakekit.errors import QueryError
 from lakekit.sql import call, create, ddl, dml, explain, merge, settings, show
 from lakekit.sql.context import Context
 from lakekit.sql.lexer import split, split_spans
-from lakekit.sql.parse import Cursor
+from lakekit.sql.parse import Cursor, skip_constant
 from lakekit.sql.rewrite import rewrite
-from lakekit.sql.statement import QUERY_STARTS, Statement
+from lakekit.sql.statement import DML, QUERY_STARTS, Statement
 from lakekit.sql.text import SqlText
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ def _create(context: Context, statement: Statement) -> DataFrame | None:
     cursor.accept("REPLACE")
     while cursor.peek().keyword in ("EXTERNAL", "TEMPORARY", "TEMP"):
         cursor.index += 1
-    return create.create(context, statement) if cursor.at("TABLE") else None
+    if not cursor.at("TABLE"):
+        return None
+    return create.create_like(context, statement) or create.create(context, statement)
 
 
 _HANDLERS: Mapping[str, tuple[Handler, ...]] = {
@@ -105,6 +107,8 @@ def _pass_on(context: Context, statement: Statement) -> DataFrame:
         QueryError: if it would write to a keyed table past lakekit, which could give a key two rows.
     """
     _refuse_writes(context, statement)
+    if statement.cursor().at("EXECUTE", "IMMEDIATE"):
+        _refuse_writes_in_text(context, statement)
     start = _query_start(statement)
     if start is None:
         _make_known(context, statement)
@@ -122,7 +126,9 @@ def _query_start(statement: Statement) -> int | None:
         cursor.index = 1
         while cursor.peek().keyword in ("EXTENDED", "CODEGEN", "COST", "FORMATTED", "LOGICAL", "QUERY"):
             cursor.index += 1
-        return cursor.index if _begins_query(cursor) and not (verb != "EXPLAIN" and cursor.at("TABLE")) else None
+        return (
+            cursor.index if _begins_query(cursor) and not (verb != "EXPLAIN" and cursor.at("TABLE")) else None
+        )
     if verb in ("CREATE", "CACHE", "REPLACE", "ALTER"):
         cursor.skip_until(lambda c: c.at("AS") and _begins_query(Cursor(c.tokens, c.index + 1)))
         return None if cursor.done else cursor.index + 1
@@ -162,12 +168,25 @@ def _refuse_writes(context: Context, statement: Statement) -> None:
                 if table is not None and table.primary_key:
                     raise QueryError(
                         f"{verb} on table {table.name} is not possible inside another statement or script"
-                        f" (at '{statement.text[place:place + 40]}').",
+                        f" (at '{statement.text[place : place + 40]}').",
                         "Run it as a statement of its own.",
                     )
                 break
         else:
             cursor.index += 1
+
+
+def _refuse_writes_in_text(context: Context, statement: Statement) -> None:
+    """Looks into the text that EXECUTE IMMEDIATE runs, where that is known."""
+    cursor = statement.cursor(2)
+    place = cursor.index
+    if not skip_constant(cursor) or cursor.peek().at("("):
+        return
+    text = context.value(str(statement.slice((place, cursor.index))))
+    inner = Statement(SqlText.generated(str(text)))
+    if inner.verb in DML:
+        inner = Statement(SqlText.generated(f"EXECUTE {text}"))
+    _refuse_writes(context, inner)
 
 
 _WRITES = (
@@ -181,7 +200,20 @@ _WRITES = (
 )
 
 _BEFORE_NAME = {
-    *("TABLE", "OPTIMIZE", "VACUUM", "HISTORY", "DETAIL", "DESCRIBE", "DESC", "EXTENDED", "LIKE", "FROM", "IN", "ON"),
+    *(
+        "TABLE",
+        "OPTIMIZE",
+        "VACUUM",
+        "HISTORY",
+        "DETAIL",
+        "DESCRIBE",
+        "DESC",
+        "EXTENDED",
+        "LIKE",
+        "FROM",
+        "IN",
+        "ON",
+    ),
     *("RESTORE", "LAZY", "REORG"),
 }
 

@@ -14,8 +14,8 @@ from lakekit.skipping.report import explain as report_of
 from lakekit.sql import frames
 from lakekit.sql.context import Context
 from lakekit.sql.lexer import split_spans
-from lakekit.sql.references import scan
 from lakekit.sql.rewrite import find, rewrite
+from lakekit.sql.scanner import scan
 from lakekit.sql.statement import Statement
 from lakekit.sql.text import SqlText
 
@@ -73,7 +73,9 @@ def reports(context: Context, sql: SqlText) -> list[SkippingReport]:
         predicate = item.predicate if item.predicate is not None else And(())
         made.append(context.lake.runner.run(report_of, item.table.root, name, predicate, version))
     if not made:
-        raise QueryError(f"The query reads no table of the lake: {text[:80]}", "EXPLAIN without LAKE shows Spark's plan.")
+        raise QueryError(
+            f"The query reads no table of the lake: {text[:80]}", "EXPLAIN without LAKE shows Spark's plan."
+        )
     return made
 
 
@@ -83,6 +85,10 @@ def run(context: Context, statement: Statement) -> DataFrame | None:
         return None
     rows: list[dict[str, Any]] = []
     for report in reports(context, statement.rest(2)):
-        about = {"table": report.table, "version": report.version, "conditions": " AND ".join(report.conditions)}
+        about = {
+            "table": report.table,
+            "version": report.version,
+            "conditions": " AND ".join(report.conditions),
+        }
         rows += [{**about, **step} for step in report.to_arrow().to_pylist()]
     return frames.arrow(context, pa.Table.from_pylist(rows, EXPLAIN_SCHEMA))

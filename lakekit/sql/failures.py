@@ -23,7 +23,7 @@ _NOISE = re.compile(
     re.DOTALL,
 )
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
-_HIDDEN = re.compile(rf",? ?(?:`[^`\]]*`\.)?`{BUCKET_COLUMN}`")
+_HIDDEN = re.compile(rf",? ?(?:`[^`\]]*`\.)?`(?:{BUCKET_COLUMN}|__lake_[^`]*)`")
 _SHOWN = 700
 
 
@@ -34,7 +34,7 @@ class StatementError(QueryError):
         return f"{self.message}\n{self.hint}".rstrip()
 
 
-class SyntaxAt(QueryError):
+class SyntaxAt(QueryError):  # noqa: N818 - reads as `raise SyntaxAt(position, …)`
     """A syntax error at a position of the text that was read; the engine shows the line."""
 
     def __init__(self, position: int, message: str, hint: str = "") -> None:
@@ -72,7 +72,7 @@ def translate(
     source: str,
     *,
     params: Sequence[str] = (),
-    tables: Callable[[str | None], Sequence[str]] = lambda database: (),
+    tables: Callable[[str | None], Sequence[str]] = lambda _database: (),
     databases: Callable[[], Sequence[str]] = lambda: (),
 ) -> LakeError:
     """Returns the error to show for one that Spark raised.
@@ -92,11 +92,9 @@ def translate(
     condition = _ask(error, "getCondition") or _ask(error, "getErrorClass") or ""
     details = _ask(error, "getMessageParameters") or {}
     if condition == "UNBOUND_SQL_PARAMETER":
-        return _unbound(str(details.get("name", "")), params, error)
+        return _unbound(str(details.get("name", "")), params)
     if condition.startswith("TABLE_OR_VIEW_NOT_FOUND"):
-        parts = _parts(str(details.get("relationName", "")))
-        known = tables(parts[-2] if len(parts) > 1 else None)
-        return TableNotFoundError.of(".".join(parts), known) if len(parts) < 2 else _missing(parts, known)
+        return _missing_table(_parts(str(details.get("relationName", ""))), tables, databases)
     if condition == "SCHEMA_NOT_FOUND":
         return DatabaseNotFoundError.of(_parts(str(details.get("schemaName", "")))[-1], databases())
     where = _where(error, sql, source)
@@ -104,15 +102,24 @@ def translate(
     return StatementError(message, _hint(condition, details))
 
 
-def _missing(parts: Sequence[str], known: Sequence[str]) -> LakeError:
-    prefix = ".".join(parts[:-1])
-    return TableNotFoundError.of(".".join(parts), [f"{prefix}.{name}" for name in known])
+def _missing_table(
+    parts: list[str],
+    tables: Callable[[str | None], Sequence[str]],
+    databases: Callable[[], Sequence[str]],
+) -> LakeError:
+    parts = parts[1:] if len(parts) == 3 and parts[0] == "spark_catalog" else parts
+    if len(parts) == 2 and parts[0].lower() not in databases():
+        return DatabaseNotFoundError.of(parts[0], databases())
+    name, known = parts[-1], tables(parts[-2] if len(parts) > 1 else None)
+    error = TableNotFoundError.of(name, known)
+    return TableNotFoundError(f"Table '{'.'.join(parts)}' does not exist.", error.hint)
 
 
 def _ask(error: BaseException, method: str) -> Any:
     try:
         return getattr(error, method)()
-    except Exception:  # noqa: BLE001 - not every error of Spark has every answer
+    except Exception:
+        # Not every error of Spark has every answer.
         return None
 
 
@@ -124,7 +131,7 @@ def _message(error: BaseException) -> str:
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
 
 
-def _unbound(name: str, params: Sequence[str], error: BaseException) -> LakeError:
+def _unbound(name: str, params: Sequence[str]) -> LakeError:
     name = name.strip("`") or "?"
     given = ", ".join(f":{p}" for p in sorted(params)) or "none"
     hint = did_you_mean(name, params) or f"Give it as {name}=…; there are values for: {given}."
@@ -136,7 +143,7 @@ def _hint(condition: str, details: dict[str, str]) -> str:
         return ""
     wanted = _parts(details.get("objectName", ""))[-1:]
     known = [_parts(p)[-1] for p in details.get("proposal", "").split(", ") if p]
-    known = [k for k in known if k != BUCKET_COLUMN]
+    known = [k for k in known if k != BUCKET_COLUMN and not k.startswith("__lake_")]
     return did_you_mean(wanted[0], known) if wanted and known else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -49,7 +50,7 @@ def status(context: Context, text: str) -> DataFrame:
     return arrow(context, pa.Table.from_pylist([{"status": text}], STATUS_SCHEMA))
 
 
-def texts(context: Context, columns: dict[str, list[str | None]]) -> DataFrame:
+def texts(context: Context, columns: Mapping[str, Sequence[str | None]]) -> DataFrame:
     """Returns columns of texts."""
     schema = pa.schema([pa.field(name, pa.string()) for name in columns])
-    return arrow(context, pa.table(columns, schema=schema))
+    return arrow(context, pa.table(dict(columns), schema=schema))

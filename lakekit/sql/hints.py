@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakekit.errors import InvalidOptionError
-from lakekit.properties import PREFIX, PREFIXES, TableOptions, normalise_hints
+from lakekit.options import PREFIX
+from lakekit.properties import PREFIXES, TableOptions, normalise_hints
 from lakekit.sql.lexer import tokenize
 from lakekit.sql.parse import Cursor
 
@@ -81,7 +82,9 @@ def resolve(
 
 def _version(name: str, text: str) -> int:
     if not text.strip().isdigit():
-        raise InvalidOptionError.bad_value(f"{name}AsOf" if name == "version" else name, text, "a version number")
+        raise InvalidOptionError.bad_value(
+            f"{name}AsOf" if name == "version" else name, text, "a version number"
+        )
     return int(text)
 
 

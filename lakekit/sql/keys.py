@@ -17,6 +17,7 @@ from lakekit.sql.text import SqlText
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from typing_extensions import Self
 
     from lakekit.table.table import Table
 
@@ -40,7 +41,7 @@ class Changes:
         self._kept: list[DataFrame] = []
         self._key = table.primary_key
 
-    def __enter__(self) -> Changes:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -91,7 +91,8 @@ def _tokens(text: str) -> Iterator[Token]:
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
-        assert match is not None  # the last alternative takes any character
+        if match is None:  # the last alternative takes any character
+            return
         group = match.lastgroup or ""
         end = match.end()
         if group == "comment":

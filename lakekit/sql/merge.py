@@ -96,7 +96,9 @@ def merge(context: Context, statement: Statement) -> DataFrame | None:
     if table is None:
         return None
     if evolves is not None:
-        raise SyntaxAt(evolves, "MERGE WITH SCHEMA EVOLUTION is not possible.", "Add the columns with ALTER TABLE first.")
+        raise SyntaxAt(
+            evolves, "MERGE WITH SCHEMA EVOLUTION is not possible.", "Add the columns with ALTER TABLE first."
+        )
     wanted = parse_merge(statement, cursor, target)
     if not table.primary_key:
         return _by_delta(context, statement, table, wanted)
@@ -149,7 +151,7 @@ def parse_merge(statement: Statement, cursor: Cursor, target: Target) -> Merge:
 def _skip_time_travel(cursor: Cursor) -> None:
     read_hint(cursor)
     if any(cursor.at(*words) for words in (("VERSION", "AS"), ("TIMESTAMP", "AS"), ("FOR",))):
-        cursor.skip_until(lambda c: c.at("ON") or c.at("AS") and not c.at("AS", "OF"))
+        cursor.skip_until(lambda c: c.at("ON") or (c.at("AS") and not c.at("AS", "OF")))
     read_hint(cursor)
 
 
@@ -315,7 +317,9 @@ class _Plan:
             elif clause.action == "update" and self._is_matching(clause, column.name, assigned):
                 value = SqlText.generated(qualified(*old))
             else:
-                value = new_value(column, None if clause.action == "delete" else assigned.get(column.name), old)
+                value = new_value(
+                    column, None if clause.action == "delete" else assigned.get(column.name), old
+                )
             parts += [literal(column.name), value]
         if not self.keeps_keys:
             for column in self.schema.fields:
@@ -349,7 +353,7 @@ class _Plan:
                 f"INSERT of the MERGE into {name} names {len(columns)} columns and gives {len(clause.values)} values.",
                 "Give one value for each column, and name each column once.",
             )
-        return {known[c.lower()]: Assigned(v) for c, v in zip(columns, clause.values)}
+        return {known[c.lower()]: Assigned(v) for c, v in zip(columns, clause.values, strict=True)}
 
     # Which keys can change
 
@@ -398,17 +402,16 @@ class _Plan:
 
     def _keeps_keys(self) -> bool:
         """Tells whether updates keep keys, and inserted keys are those that no target row matched."""
-        for clause in self.wanted.clauses:
-            assigned = self._assigned[id(clause)]
-            if clause.action == "update":
-                changed = [k for k in self.table.primary_key if k in assigned]
-                if any(not self._is_matching(clause, k, assigned) for k in changed):
-                    return False
-            elif clause.action == "insert":
-                if not self.matching or any(
-                    not self._is_source_column(assigned.get(k), self.matching[k]) for k in self.table.primary_key
-                ):
-                    return False
+        return all(self._keeps_key(clause, self._assigned[id(clause)]) for clause in self.wanted.clauses)
+
+    def _keeps_key(self, clause: Clause, assigned: dict[str, Assigned]) -> bool:
+        key = self.table.primary_key
+        if clause.action == "update":
+            return all(self._is_matching(clause, k, assigned) for k in key if k in assigned)
+        if clause.action == "insert":
+            return bool(self.matching) and all(
+                self._is_source_column(assigned.get(k), self.matching[k]) for k in key
+            )
         return True
 
 
@@ -424,12 +427,12 @@ def _by_delta(context: Context, statement: Statement, table: Table, wanted: Merg
     alias_follows = wanted.source_alias == _SOURCE or statement.text[stop:].lstrip()[:3].upper() == "ON "
     edits = [
         Edit(target.name.start, target.name.end, table.relation()),
-        Edit(start, stop, "(" + source + ")" + (f" AS {quote(wanted.source_alias)}" if alias_follows else "")),
+        Edit(
+            start, stop, "(" + source + ")" + (f" AS {quote(wanted.source_alias)}" if alias_follows else "")
+        ),
     ]
     if target.hint is not None:
         edits.append(Edit(target.hint[1], target.hint[1] + len(target.hint[0]), ""))
     final = statement.sql.replace(edits)
     with context.translated(final):
         return frames.commit(context, append.statement(table, str(final), context.args(str(final))))
-
-

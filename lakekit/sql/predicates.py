@@ -214,7 +214,11 @@ class _Reader:
         if cursor.accept("BETWEEN"):
             low = self._constant(cursor)
             high = self._constant(cursor) if low is not None and cursor.accept("AND") else None
-            return None if high is None else all_of(Comparison(column, ">=", low), Comparison(column, "<=", high))
+            return (
+                None
+                if high is None
+                else all_of(Comparison(column, ">=", low), Comparison(column, "<=", high))
+            )
         if cursor.accept("LIKE") and cursor.peek().kind is Kind.STRING:
             return _like(column, cursor.next().text)
         return None

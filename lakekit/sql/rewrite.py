@@ -16,7 +16,8 @@ from lakekit.sql.context import Context
 from lakekit.sql.failures import SyntaxAt
 from lakekit.sql.lexer import Token, tokenize
 from lakekit.sql.predicates import conditions
-from lakekit.sql.references import Reference, Scan, scan
+from lakekit.sql.references import Reference, Scan
+from lakekit.sql.scanner import scan
 from lakekit.sql.text import Edit, SqlText
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ def find(context: Context, sql: SqlText, scanned: Scan) -> list[Found]:
             found.append(item)
         elif reference.hint is not None:
             raise SyntaxAt(
-                reference.hint[1], "OPTIONS(…) can only be given for a table of the lake.", "Leave the hint out."
+                reference.hint[1],
+                "OPTIONS(…) can only be given for a table of the lake.",
+                "Leave the hint out.",
             )
     _add_predicates(context, text, scanned, found)
     return found
@@ -126,7 +129,9 @@ def _version(
         if isinstance(version, str) and version.strip().isdigit():
             version = int(version)
         if isinstance(version, bool) or not isinstance(version, int):
-            raise QueryError(f"{version!r} is no version of table {table.name}.", "A version is a whole number.")
+            raise QueryError(
+                f"{version!r} is no version of table {table.name}.", "A version is a whole number."
+            )
         return table.snapshot(version).version
     return None if timestamp is None else table.version_at(timestamp)
 
@@ -164,8 +169,8 @@ def _aliases(found: Sequence[Found]) -> dict[int, str]:
     for item in found:
         last = item.parts[-1]
         crowded = item.reference.alias is None and len(named[last.lower()]) > 1
-        aliases[item.reference.name.start] = (
-            item.reference.alias or (f"{item.table.name.database}.{last}" if crowded else last)
+        aliases[item.reference.name.start] = item.reference.alias or (
+            f"{item.table.name.database}.{last}" if crowded else last
         )
     return aliases
 
@@ -177,7 +182,9 @@ def _edits(context: Context, item: Found, alias: str, text: str) -> list[Edit]:
         edits.append(Edit(*reference.hint_outside, ""))
     source, is_query = _source(context, item, text)
     if reference.form == "query":
-        return [Edit(reference.name.start, reference.end, source if is_query else f"(SELECT * FROM {source})")]
+        return [
+            Edit(reference.name.start, reference.end, source if is_query else f"(SELECT * FROM {source})")
+        ]
     if reference.form == "argument":
         inner = f"({source})" if not is_query else source
         return [Edit(reference.name.start, reference.end, f"TABLE {inner}")]
@@ -206,7 +213,8 @@ def _source(context: Context, item: Found, text: str) -> tuple[str, bool]:
             # No bucket at all: the condition is true for no row.
             listed = ", ".join(map(str, sorted(buckets))) or "NULL"
             where = f" WHERE {quote(BUCKET_COLUMN)} IN ({listed})"
-    extra = ", _metadata" if "_metadata" in text else ""
+    names_metadata = "_metadata" in text and any(t.name == "_metadata" for t in tokenize(text))
+    extra = ", _metadata" if names_metadata else ""
     return f"(SELECT * EXCEPT ({quote(BUCKET_COLUMN)}){extra} FROM {relation}{where})", True
 
 
@@ -220,7 +228,8 @@ def _qualifiers(
             alias = names[item.reference.name.start]
             full = (*item.table.name[:1], item.parts[-1].lower())
             aliases[full] = alias
-            aliases["spark_catalog", *full] = alias
+            with_catalog = ("spark_catalog", *full)
+            aliases[with_catalog] = alias
             aliases[tuple(p.lower() for p in item.parts)] = alias
     taken = [(e.start, e.end) for e in edits if e.end > e.start]
     result = []

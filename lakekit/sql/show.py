@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from lakekit.errors import ColumnNotFoundError
 from lakekit.names import BUCKET_COLUMN
 from lakekit.sql import frames
 from lakekit.sql.context import VIEW_PREFIX, Context
@@ -14,6 +17,8 @@ from lakekit.sql.statement import QUERY_STARTS, Statement
 from lakekit.table import describe as facts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
     from lakekit.table.table import Table
@@ -37,11 +42,11 @@ def show(context: Context, statement: Statement) -> DataFrame | None:
     return None
 
 
-def _pattern(cursor: Cursor):  # type: ignore[no-untyped-def]
+def _pattern(cursor: Cursor) -> Callable[[str], bool] | None:
     """Reads ``LIKE 'a*|b*'``; returns what tells whether a name fits, None if something else is there."""
     cursor.accept("LIKE")
     if cursor.done:
-        return lambda name: True
+        return lambda _name: True
     if cursor.peek().kind is not Kind.STRING:
         return None
     text = cursor.string()
@@ -62,16 +67,16 @@ def _tables(context: Context, cursor: Cursor) -> DataFrame | None:
     if matches is None:
         return None
     lake_tables = set(context.lake.tables(database))
-    rows = {name: False for name in lake_tables}
+    rows = dict.fromkeys(lake_tables, False)
     # Views, and tables of other formats, that only this session knows.
     known = context.lake.spark.catalog.listTables(database) if _spark_has(context, database) else []
     for other in known:
         if not other.name.startswith(VIEW_PREFIX) and other.name not in lake_tables:
             rows[other.name] = bool(other.isTemporary)
     names = sorted(name for name in rows if matches(name))
-    listing = [{"namespace": "" if rows[n] else database, "tableName": n, "isTemporary": rows[n]} for n in names]
-    import pyarrow as pa
-
+    listing = [
+        {"namespace": "" if rows[n] else database, "tableName": n, "isTemporary": rows[n]} for n in names
+    ]
     schema = pa.schema([("namespace", pa.string()), ("tableName", pa.string()), ("isTemporary", pa.bool_())])
     return frames.arrow(context, pa.Table.from_pylist(listing, schema))
 
@@ -89,11 +94,11 @@ def _table(context: Context, cursor: Cursor, statement: Statement) -> Table | No
     return context.find(parts)
 
 
-def _columns(context: Context, cursor: Cursor, table: Table) -> DataFrame:
+def _columns(context: Context, _cursor: Cursor, table: Table) -> DataFrame:
     return frames.texts(context, {"col_name": list(table.schema.names)})
 
 
-def _create(context: Context, cursor: Cursor, table: Table) -> DataFrame:
+def _create(context: Context, _cursor: Cursor, table: Table) -> DataFrame:
     return frames.texts(context, {"createtab_stmt": [facts.show_create(table)]})
 
 
@@ -106,10 +111,10 @@ def _properties(context: Context, cursor: Cursor, table: Table) -> DataFrame:
     return frames.texts(context, {"key": list(found), "value": list(found.values())})
 
 
-def _partitions(context: Context, cursor: Cursor, table: Table) -> DataFrame:
+def _partitions(context: Context, _cursor: Cursor, table: Table) -> DataFrame:
     columns = table.partition_by
     values = {tuple(f.partition_values.get(c) for c in columns) for f in table.snapshot().files.values()}
-    texts = ["/".join(f"{c}={v}" for c, v in zip(columns, row)) for row in values if columns]
+    texts = ["/".join(f"{c}={v}" for c, v in zip(columns, row, strict=True)) for row in values if columns]
     return frames.texts(context, {"partition": sorted(texts)})
 
 
@@ -127,7 +132,9 @@ def describe(context: Context, statement: Statement) -> DataFrame | None:
     cursor = statement.cursor(1)
     if cursor.peek().keyword in (*QUERY_STARTS, "QUERY") and not cursor.at("TABLE"):
         return None
-    if any(cursor.at(w) for w in ("HISTORY", "DETAIL", "DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "CATALOG")):
+    if any(
+        cursor.at(w) for w in ("HISTORY", "DETAIL", "DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "CATALOG")
+    ):
         return None
     cursor.accept("TABLE")
     extended = cursor.accept("EXTENDED") or cursor.accept("FORMATTED")
@@ -151,18 +158,14 @@ def describe(context: Context, statement: Statement) -> DataFrame | None:
     return frames.texts(context, {name: [row[i] for row in rows] for i, name in enumerate(names)})
 
 
-def _ordered(columns: list[dict], position: str) -> list[dict]:  # type: ignore[type-arg]
+def _ordered(columns: list[dict[str, Any]], position: str) -> list[dict[str, Any]]:
     return sorted((c for c in columns if c[position] is not None), key=lambda c: int(c[position]))
 
 
 def _one_column(context: Context, cursor: Cursor, table: Table) -> DataFrame:
-    from lakekit.errors import ColumnNotFoundError
-
     name = cursor.identifier("a column").name
     found = next((c for c in facts.columns(table).to_pylist() if c["column"].lower() == name.lower()), None)
     if found is None or name.lower() == BUCKET_COLUMN:
         raise ColumnNotFoundError.of(str(table.name), name, table.schema.names)
     values = {"col_name": found["column"], "data_type": found["type"], "comment": found["comment"] or "NULL"}
     return frames.texts(context, {"info_name": list(values), "info_value": list(values.values())})
-
-
