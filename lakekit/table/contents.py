@@ -72,6 +72,11 @@ def partitions(root: str, version: int | None) -> list[Row]:
     return sorted(rows, key=lambda row: str(row["partition"]))
 
 
+def live_rows(store: Store, snapshot: Snapshot) -> int:
+    """Returns how many rows can be read at a version."""
+    return sum(_records(store, file) - _deleted(file) for file in snapshot.files.values())
+
+
 def moment(millis: int) -> dt.datetime:
     """Returns a time of the log, in ms since 1970, as an aware datetime."""
     return _EPOCH + dt.timedelta(milliseconds=millis)
@@ -125,7 +130,7 @@ def _file_row(store: Store, snapshot: Snapshot, file: AddFile) -> Row:
         "bucket": file.bucket,
         "level": file.level,
         "run_id": file.run_id,
-        "rows": None if total is None else total - deleted,
+        "rows": total - deleted,
         "deleted_rows": deleted,
         "deleted_share": deleted / total if total else None,
         "bytes": file.size,
@@ -140,12 +145,10 @@ def _file_order(row: Row) -> tuple[Any, ...]:
 
 
 def _sums(store: Store, files: Sequence[AddFile]) -> Row:
-    records = [_records(store, file) for file in files]
-    known = [count for count in records if count is not None]
-    total = sum(known) if len(known) == len(records) else None
+    total = sum(_records(store, file) for file in files)
     deleted = sum(_deleted(file) for file in files)
     return {
-        "rows": None if total is None else total - deleted,
+        "rows": total - deleted,
         "deleted_rows": deleted,
         "deleted_share": deleted / total if total else None,
         "files": len(files),
@@ -158,7 +161,7 @@ def _deleted(file: AddFile) -> int:
     return file.deletion_vector.cardinality if file.deletion_vector else 0
 
 
-def _records(store: Store, file: AddFile) -> int | None:
+def _records(store: Store, file: AddFile) -> int:
     """Returns the rows of a file, removed ones included; from the file if the log does not say."""
     if file.num_records is not None:
         return file.num_records

@@ -13,7 +13,7 @@ from lakekit.storage.actions import Action, AddFile, RemoveFile
 from lakekit.storage.checkpoint import read_checkpoint
 from lakekit.storage.listing import Listing
 from lakekit.storage.log import CommitRecord, DeltaLog, open_log
-from lakekit.table.contents import Row, key_bounds, moment
+from lakekit.table.contents import Row, key_bounds, live_rows, moment
 
 if TYPE_CHECKING:
     from lakekit.storage.listing import Checkpoint
@@ -30,19 +30,39 @@ def snapshots(root: str, version: int | None) -> list[Row]:
     """Returns the rows of `SNAPSHOTS_SCHEMA`, oldest first."""
     log = open_log(root)
     snapshot = log.snapshot(version)
+    records = log.commits(end=snapshot.version)
+    live = _rows_by_version(records, live_rows(log.store, snapshot))
     rows = []
-    # The sums of a version are those of the next one before its commit, so history is told backwards.
-    total = _live_rows(snapshot.files.values())
     files, size = len(snapshot.files), snapshot.total_bytes
-    for record in reversed(log.commits(end=snapshot.version)):
-        rows.append(_commit_row(record) | {"rows": total, "files": files, "bytes": size})
+    # The sums of a version are those of the next one before its commit, so history is told backwards.
+    for record in reversed(records):
+        rows.append(_commit_row(record) | {"rows": live[record.version], "files": files, "bytes": size})
         files += record.n_removed - record.n_added
         size += record.bytes_removed - record.bytes_added
-        if total is None or record.rows_added is None or record.rows_removed is None:
-            total = None
-        else:
-            total += record.rows_removed - record.rows_added
     return rows[::-1]
+
+
+def _rows_by_version(records: Sequence[CommitRecord], newest: int | None) -> dict[int, int | None]:
+    """Returns how many rows the table had at each version: from the end and, past gaps, from the beginning."""
+    found: dict[int, int | None] = {}
+    total = newest
+    for record in reversed(records):
+        found[record.version] = total
+        gained = _gained(record)
+        total = None if total is None or gained is None else total - gained
+    total = 0 if records and records[0].version == 0 else None
+    for record in records:
+        gained = _gained(record)
+        total = None if total is None or gained is None else total + gained
+        if found[record.version] is None:
+            found[record.version] = total
+    return found
+
+
+def _gained(record: CommitRecord) -> int | None:
+    if record.rows_added is None or record.rows_removed is None:
+        return None
+    return record.rows_added - record.rows_removed
 
 
 def manifests(root: str, version: int | None) -> list[Row]:

@@ -85,7 +85,7 @@ FILES_SCHEMA = pa.schema(
         _column("bucket", pa.int32()),
         _column("level", pa.int32()),
         _column("run_id", pa.string()),
-        _column("rows", pa.int64()),
+        _column("rows", pa.int64(), null=False),
         _column("deleted_rows", pa.int64(), null=False),
         _column("deleted_share", pa.float64()),
         _column("bytes", pa.int64(), null=False),
@@ -102,7 +102,7 @@ BUCKETS_SCHEMA = pa.schema(
     [
         _column("partition", pa.string(), null=False),
         _column("bucket", pa.int32()),
-        _column("rows", pa.int64()),
+        _column("rows", pa.int64(), null=False),
         _column("deleted_rows", pa.int64(), null=False),
         _column("deleted_share", pa.float64()),
         _column("files", pa.int64(), null=False),
@@ -122,7 +122,7 @@ PARTITIONS_SCHEMA = pa.schema(
     [
         _column("partition", pa.string(), null=False),
         _column("partition_values", _TEXTS, null=False),
-        _column("rows", pa.int64()),
+        _column("rows", pa.int64(), null=False),
         _column("deleted_rows", pa.int64(), null=False),
         _column("deleted_share", pa.float64()),
         _column("buckets", pa.int64(), null=False),

@@ -60,13 +60,19 @@ def value_of(kind: str, at: random.Random) -> Any:
         "double": lambda: at.choice([0.1, 1.5, -0.0, 0.0, -2.25, math.inf, -math.inf, at.random() * 10]),
         "decimal(12,2)": lambda: Decimal(at.randint(-500, 500)).scaleb(-2),
         "decimal(38,10)": lambda: Decimal(at.randint(-(10**3), 10**3)).scaleb(-10) + at.choice([0, 10**20]),
-        "string": lambda: at.choice(["", "a", "ab", "b", "é", "\U0001f600", PREFIX, PREFIX + "x", PREFIX + "é"])
-        + at.choice(["", "", "0", "\uffff", "\U0010ffff", "zz"]),
+        "string": lambda: (
+            at.choice(["", "a", "ab", "b", "é", "\U0001f600", PREFIX, PREFIX + "x", PREFIX + "é"])
+            + at.choice(["", "", "0", "\uffff", "\U0010ffff", "zz"])
+        ),
         "binary": lambda: bytes(at.choices([0, 65, 255], k=at.randint(0, 3))),
         "boolean": lambda: at.random() < 0.5,
         "date": lambda: dt.date(2022, 1, 1) + dt.timedelta(days=at.randint(-3, 30)),
-        "timestamp": lambda: dt.datetime(2022, 1, 1, tzinfo=UTC) + dt.timedelta(microseconds=at.randint(-3000, 3000)),
-        "timestamp_ntz": lambda: dt.datetime(1969, 12, 31, 23, 59, 59) + dt.timedelta(microseconds=at.randint(0, 3000)),
+        "timestamp": lambda: (
+            dt.datetime(2022, 1, 1, tzinfo=UTC) + dt.timedelta(microseconds=at.randint(-3000, 3000))
+        ),
+        "timestamp_ntz": lambda: (
+            dt.datetime.fromisoformat("1969-12-31T23:59:59") + dt.timedelta(microseconds=at.randint(0, 3000))
+        ),
     }
     return makers[kind]()
 
@@ -229,7 +235,11 @@ def spark_stats(rows: pa.Table, kinds: Mapping[str, str] = KINDS, tight: bool = 
 def _spark_text(value: Any, kind: str, upper: bool) -> Any:
     if kind == "float":
         number = np.float32(value)
-        return float(str(number)) if np.isfinite(number) else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(number), "NaN")
+        return (
+            float(str(number))
+            if np.isfinite(number)
+            else {"inf": "Infinity", "-inf": "-Infinity"}.get(str(number), "NaN")
+        )
     if kind == "double":
         return value if math.isfinite(value) else str(value).replace("inf", "Infinity").replace("nan", "NaN")
     if kind in ("timestamp", "timestamp_ntz"):

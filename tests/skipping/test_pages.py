@@ -72,8 +72,12 @@ def test_any_rows_of_any_layout(layout):
 
 
 def test_reads_less_than_the_file():
-    rows = pa.table({"id": pa.array(range(100_000)), "txt": [f"a text of number {i}" for i in range(100_000)]})
-    data = written(rows, row_group_size=100_000, data_page_size=8192, compression="none", dictionary_pagesize_limit=8192)
+    rows = pa.table(
+        {"id": pa.array(range(100_000)), "txt": [f"a text of number {i}" for i in range(100_000)]}
+    )
+    data = written(
+        rows, row_group_size=100_000, data_page_size=8192, compression="none", dictionary_pagesize_limit=8192
+    )
     index = ParquetIndex.read(pa.BufferReader(data), "f.parquet")
     read: list[int] = []
 

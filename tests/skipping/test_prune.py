@@ -68,7 +68,9 @@ def test_nothing_that_matches_is_skipped_by_partition_or_bucket(seed):
     at = random.Random(seed)
     kinds = {"id": "long", "day": "date", "txt": "string", "f64": "double"}
     rows = [row for row in random_table(at, 60, kinds).to_pylist() if row["id"] is not None]
-    buckets = bucket_of([pa.array([r["id"] for r in rows], pa.int64()), pa.array([r["day"] for r in rows])], 4)
+    buckets = bucket_of(
+        [pa.array([r["id"] for r in rows], pa.int64()), pa.array([r["day"] for r in rows])], 4
+    )
     groups: dict[tuple, list] = {}
     for row, bucket in zip(rows, buckets.tolist(), strict=True):
         groups.setdefault((row["day"], row["txt"] or None, bucket), []).append(row)
@@ -82,7 +84,11 @@ def test_nothing_that_matches_is_skipped_by_partition_or_bucket(seed):
         predicate = random_predicate(at, kinds)
         kept = left(files, predicate, **table)
         # Delta cannot tell an empty text from null in a partition column.
-        wanted = {n for n, some in by_name.items() if any(matches(predicate, r | {"txt": r["txt"] or None}, kinds) for r in some)}
+        wanted = {
+            n
+            for n, some in by_name.items()
+            if any(matches(predicate, r | {"txt": r["txt"] or None}, kinds) for r in some)
+        }
         assert wanted <= set(kept), predicate
 
 
@@ -109,8 +115,8 @@ KEPT, SKIPPED = ["f"], []
         (Comparison("id", "=", 2**70), SKIPPED),
         (In("id", (1, 2, 10, 11)), SKIPPED),
         (In("id", (1, 2, 7, 11)), KEPT),
-        (In("id", tuple(range(-40, 5)) + (6,)), KEPT),
-        (In("id", tuple(range(-40, 5)) + (10, 20)), SKIPPED),
+        (In("id", (*range(-40, 5), 6)), KEPT),
+        (In("id", (*range(-40, 5), 10, 20)), SKIPPED),
         (In("id", ()), SKIPPED),
         (In("id", (None,)), SKIPPED),
         (IsNull("id"), SKIPPED),
@@ -180,7 +186,7 @@ def test_dates_and_times():
     day = one_file("day", [dt.date(2022, 1, 5)])
     assert left([day], Comparison("day", "=", dt.date(2022, 1, 6))) == SKIPPED
     assert left([day], Comparison("day", "=", "2022-01-06")) == SKIPPED
-    assert left([day], Comparison("day", "=", dt.datetime(2022, 1, 6))) == KEPT
+    assert left([day], Comparison("day", "=", dt.datetime.fromisoformat("2022-01-06"))) == KEPT
     moment = dt.datetime(2022, 1, 5, 12, 0, 0, 123456, tzinfo=UTC)
     rows = pa.table({"ts": pa.array([moment], pa.timestamp("us", "UTC"))})
     for stats in ("ours", spark_stats(rows, {"ts": "timestamp"})):
@@ -189,7 +195,7 @@ def test_dates_and_times():
         assert left([file], Comparison("ts", ">", moment + dt.timedelta(milliseconds=2))) == SKIPPED
         zone = dt.timezone(dt.timedelta(hours=5))
         assert left([file], Comparison("ts", "=", moment.astimezone(zone))) == KEPT
-        assert left([file], Comparison("ts", "=", dt.datetime(2030, 1, 1))) == KEPT
+        assert left([file], Comparison("ts", "=", dt.datetime.fromisoformat("2030-01-01"))) == KEPT
 
 
 def test_columns_of_nulls_and_missing_columns():
@@ -233,7 +239,12 @@ def partitioned(text: str | None) -> AddFile:
         ("decimal(5,2)", "1.50", Comparison("p", "=", Decimal("1.5")), KEPT),
         ("double", "NaN", Comparison("p", ">", 1.0), KEPT),
         ("double", "2.0", Comparison("p", ">", 3.0), SKIPPED),
-        ("timestamp", "2022-01-05T00:00:00.000000Z", Comparison("p", "=", dt.datetime(2022, 1, 6, tzinfo=UTC)), SKIPPED),
+        (
+            "timestamp",
+            "2022-01-05T00:00:00.000000Z",
+            Comparison("p", "=", dt.datetime(2022, 1, 6, tzinfo=UTC)),
+            SKIPPED,
+        ),
         ("timestamp", "2022-01-05 00:00:00", Comparison("p", "=", dt.datetime(2022, 1, 6, tzinfo=UTC)), KEPT),
         ("long", "no number", Comparison("p", "=", 5), KEPT),
     ],
@@ -305,9 +316,13 @@ def test_buckets_of_values_of_other_types():
     assert buckets(Comparison("id", "=", 5.5), ("id",)) == frozenset()
     assert buckets(Comparison("id", "=", float(2**60)), ("id",)) is None
     assert buckets(Comparison("id", "=", "5"), ("id",)) is None
-    assert buckets(Comparison("tiny", "=", 5), ("tiny",)) == set(bucket_of([pa.array([5], pa.int8())], 16).tolist())
+    assert buckets(Comparison("tiny", "=", 5), ("tiny",)) == set(
+        bucket_of([pa.array([5], pa.int8())], 16).tolist()
+    )
     assert buckets(Comparison("f32", "=", 0.1), ("f32",)) is None
-    assert buckets(Comparison("f32", "=", 0.5), ("f32",)) == set(bucket_of([pa.array([0.5], pa.float32())], 16).tolist())
+    assert buckets(Comparison("f32", "=", 0.5), ("f32",)) == set(
+        bucket_of([pa.array([0.5], pa.float32())], 16).tolist()
+    )
     assert buckets(Comparison("c", "=", "a"), ("c",), {"c": "char(3)"}) is None
 
 
@@ -319,11 +334,11 @@ def test_too_many_keys_leave_all_buckets():
 
 
 def test_padded_texts_are_compared_as_readers_see_them():
-    kinds = {"c": {"type": "string"}}
     snapshot = snapshot_of([one_file("c", ["ab", "cd   "])], {"c": "string"})
-    schema = snapshot.metadata.schema_string.replace('"metadata": {}', '"metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}')
+    schema = snapshot.metadata.schema_string.replace(
+        '"metadata": {}', '"metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}'
+    )
     object.__setattr__(snapshot.metadata, "schema_string", schema)
-    assert kinds
     for text in ("ab", "ab   ", "cd", "b"):
         assert prune(snapshot, Comparison("c", "=", text)).kept, text
     assert not prune(snapshot, Comparison("c", "<", "a")).kept

@@ -22,7 +22,12 @@ LAYOUTS = [
     {"data_page_size": 64, "write_batch_size": 8, "store_decimal_as_integer": True, "compression": "zstd"},
     {"write_page_index": False},
     {"data_page_size": 64, "write_batch_size": 8, "write_statistics": False},
-    {"use_deprecated_int96_timestamps": True, "store_schema": False, "data_page_size": 64, "write_batch_size": 8},
+    {
+        "use_deprecated_int96_timestamps": True,
+        "store_schema": False,
+        "data_page_size": 64,
+        "write_batch_size": 8,
+    },
 ]
 
 
