@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakekit.lake import Lake
+
+T = TypeVar("T")
 
 _SCALARS = (str, int, float, bool, Decimal, dt.date, dt.datetime, dt.timedelta, bytes, bytearray)
 
@@ -48,9 +51,7 @@ class LakeMagics(Magics):
     @line_cell_magic
     def lakesql(self, line: str, cell: str | None = None) -> None:  # noqa: D102 (set below: it lists the options)
         options, text = parse_line(line) if cell is None else parse_cell(line, cell)
-        from lakekit.sql.lexer import split
-
-        statements = split(text)
+        statements = _statements(text if cell is None else f"\n{text}")
         if not statements:
             raise QueryError("There is no SQL to run.", f"For help: {'%' if cell is None else '%%'}lakesql?")
         lake = _open_lake()
@@ -70,12 +71,12 @@ class LakeMagics(Magics):
     ) -> None:
         started = time.monotonic()
         if into is not None:
-            frame = run_cancellable(lake.spark, lambda: lake.sql(statement, **params))
+            frame = _run_safely(lake, statement, lambda: lake.sql(statement, **params))
             self._variables[into] = frame
             _show(Note(f"{into}: Spark DataFrame ({', '.join(frame.columns)}) · nothing was fetched"))
             return
-        columns, rows = run_cancellable(
-            lake.spark, lambda: _fetch(lake, lake.sql(statement, **params), limit)
+        columns, rows = _run_safely(
+            lake, statement, lambda: _fetch(lake, lake.sql(statement, **params), limit)
         )
         seconds = time.monotonic() - started
         if columns:
@@ -101,6 +102,16 @@ class LakeMagics(Magics):
 
 def _show(result: ResultTable | Note) -> None:
     display(result)  # type: ignore[no-untyped-call]
+
+
+def _statements(text: str) -> list[str]:
+    """Returns the statements, each behind as much blank space as there is text before it.
+
+    So the line and column that an error names are those of the cell, whose first line is the magic's.
+    """
+    from lakekit.sql.lexer import split_spans
+
+    return [re.sub(r"\S", " ", text[:start]) + text[start:end] for start, end in split_spans(text)]
 
 
 def parameter_names(statement: str) -> list[str]:
@@ -130,12 +141,7 @@ def _fetch(lake: Lake, frame: DataFrame, limit: int) -> tuple[list[str], list[li
         return columns, []
     from pyspark.sql.types import TimestampType
 
-    try:
-        rows = [list(row) for row in frame.take(limit + 1)]
-    except LakeError:
-        raise
-    except Exception as error:
-        raise _query_error(error) from error
+    rows = [list(row) for row in frame.take(limit + 1)]
     instants = [i for i, f in enumerate(frame.schema.fields) if isinstance(f.dataType, TimestampType)]
     if instants:
         # PySpark hands out the time of this machine; SQL means that of the session.
@@ -146,10 +152,17 @@ def _fetch(lake: Lake, frame: DataFrame, limit: int) -> tuple[list[str], list[li
     return columns, rows
 
 
-def _query_error(error: Exception) -> LakeError:
-    from lakekit.session.failures import spark_failure
+def _run_safely(lake: Lake, statement: str, work: Callable[[], T]) -> T:
+    """Runs Spark work; whatever fails is a LakeError that points at its place in the statement."""
+    try:
+        return run_cancellable(lake.spark, work)
+    except LakeError:
+        raise
+    except Exception as error:
+        from lakekit.sql.failures import translate
+        from lakekit.sql.text import SqlText
 
-    return spark_failure(error, "The query")
+        raise translate(error, SqlText.user(statement), statement) from error
 
 
 def _sql_value(name: str, value: Any) -> Any:

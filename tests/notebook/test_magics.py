@@ -62,7 +62,8 @@ class FakeLake:
         self.action = None
 
     def sql(self, query, /, **params):
-        self.asked.append((query, params))
+        self.received = query
+        self.asked.append((query.strip(), params))
         if self.action:
             self.action()
         return self.frame
@@ -227,12 +228,22 @@ def test_errors_are_a_few_lines(shell, fake):
 
 def test_errors_of_spark_become_errors_of_the_query(shell, fake):
     def fail(count):
-        raise RuntimeError("[DIVIDE_BY_ZERO] Division by zero.\n\tat org.apache.spark.Stack")
+        raise RuntimeError("[DIVIDE_BY_ZERO] Division by zero.\n\tat org.apache.spark.Stack.run(Stack.scala:7)")
 
     fake.frame.take = fail
     with pytest.raises(QueryError, match="Division by zero") as caught:
         shell.run_cell_magic("lakesql", "", "SELECT 1/0")
     assert "Stack" not in str(caught.value)
+
+
+def test_places_in_errors_are_those_of_the_cell(shell, fake):
+    body = "SELECT 1;\nSELECT 2; SELECT\n  oops"
+    with capture_output():
+        shell.run_cell_magic("lakesql", "", body)
+    cell_text = "%%lakesql\n" + body
+    place = cell_text.index("oops")
+    assert fake.received.index("oops") == place - len("%%lakesql")
+    assert fake.received.count("\n") == cell_text.count("\n")
 
 
 def test_unknown_options_are_errors(shell, fake):
