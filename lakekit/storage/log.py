@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 
 from lakekit.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
-from lakekit.storage.actions import Action, CommitInfo, Protocol, RemoveFile, parse_line, to_line
+from lakekit.storage.actions import Action, CommitInfo, Protocol, parse_line, to_line
 from lakekit.storage.checkpoint import (
     last_checkpoint_version,
     read_checkpoint,
@@ -150,10 +150,6 @@ class DeltaLog:
             for record in records
             if (start is None or record.version >= start) and (end is None or record.version <= end)
         ]
-
-    def tombstones(self, version: int | None = None) -> list[RemoveFile]:
-        """Returns the removed files that the log still lists: vacuum must spare those not expired."""
-        return list(self._replay(version, keep_tombstones=True)[1].tombstones.values())
 
     def write(self, version: int, actions: Sequence[Action], commit_id: str) -> bool:
         """Commits a version unless it exists.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -341,10 +341,6 @@ class ColumnStats:
         path = (column,) if isinstance(column, str) else column
         count = _value_at(self._nulls, path)
         return count if isinstance(count, int) else None
-
-    def columns(self) -> Iterator[str]:
-        """Yields the top-level columns that have a range or a null count."""
-        yield from dict.fromkeys((*self._low, *self._nulls))
 
 
 def _value_at(values: Any, path: tuple[str, ...]) -> Any:

@@ -297,13 +297,17 @@ def _local_info(path: str, status: os.stat_result) -> FileInfo:
 
 
 def _create_exclusively(target: str, data: bytes) -> bool:
-    # For file systems without hard links (some network and container mounts).
+    # For file systems without hard links (some network and container mounts): a reader may see part of it.
     try:
         descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     except FileExistsError:
         return False
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+    except BaseException:
+        os.unlink(target)
+        raise
     return True
 
 
