@@ -15,6 +15,7 @@ from lakekit.errors import (
     UnsupportedTableError,
 )
 from lakekit.names import TableName, literal, quote
+from lakekit.storage.store import local_root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -194,7 +195,7 @@ class SessionCatalog:
         self._locations.pop(name, None)
 
     def drop(self, name: TableName, *, if_exists: bool = False) -> None:
-        """Drops a table; its files are deleted if they are in the folder of its database.
+        """Drops a table; the files of a Delta table are deleted if they are in the folder of its database.
 
         Raises:
             TableNotFoundError: if there is no such table, unless `if_exists`.
@@ -204,16 +205,24 @@ class SessionCatalog:
             if if_exists:
                 return
             raise self.missing(name)
-        own = self.new_location(name)
-        root = self.location(name)
+        folder = self._own_folder(name)
         self._spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
         self.forget(name)
-        if root.rstrip("/") == own:
-            parent, _, folder = own.rpartition("/")
-            self._runner.run(folders.delete_table, parent, folder)
+        if folder is not None:
+            self._runner.run(folders.delete_table, *folder)
+
+    def _own_folder(self, name: TableName) -> tuple[str, str] | None:
+        """Returns folder of the database and name of the table's folder in it; None if its files are elsewhere."""
+        try:
+            root = self.location(name).rstrip("/")
+        except UnsupportedTableError:
+            return None
+        parent, _, folder = root.rpartition("/")
+        database = self.new_location(name).rpartition("/")[0]
+        return (database, folder) if folders.same_place(parent, database) else None
 
     def rename(self, old: TableName, new: TableName) -> None:
-        """Renames a table in the catalog; the session decides whether its files move.
+        """Renames a table; its files move along where that can be done at once.
 
         Raises:
             TableNotFoundError: if there is no table `old`.
@@ -226,5 +235,11 @@ class SessionCatalog:
             raise AlreadyExistsError(
                 f"Table '{new}' exists already.", "Choose another name, or drop it first."
             )
-        self._spark.sql(f"ALTER TABLE {old.sql} RENAME TO {new.sql}")
+        folder = self._own_folder(old)
+        if folder is None or old.database != new.database or local_root(folder[0]) is None:
+            self._spark.sql(f"ALTER TABLE {old.sql} RENAME TO {new.sql}")
+        else:
+            self._runner.run(folders.move_table, *folder, new.table)
+            self._spark.sql(f"DROP TABLE IF EXISTS {old.sql}")
+            self.ensure_registered(new)
         self.forget(old)
