@@ -10,7 +10,7 @@ from lakekit.filestore.conflicts import Isolation, bucket_id
 from lakekit.filestore.layout import PartitionValues, partition_of, partition_text
 from lakekit.names import quote
 from lakekit.storage.actions import AddFile
-from lakekit.table import append
+from lakekit.table import append, batch
 from lakekit.table.commit import Commit, Tally
 from lakekit.table.rows import Rows, to_dataframe
 from lakekit.table.write import Write, write
@@ -42,7 +42,7 @@ def overwrite(table: Table, rows: Rows, partitions: str | Mapping[str, Any] | No
         return append.overwrite(table, dataframe, condition, dynamic)
     request = Write(
         operation="OVERWRITE",
-        build=lambda snapshot: table._aligned(dataframe, snapshot),
+        build=lambda snapshot: batch.aligned(table, dataframe, snapshot),
         isolation=Isolation.TABLE,
         parameters={"mode": "dynamic" if dynamic else "static", "partitions": ", ".join(fixed) or "all"},
         replaces=_dynamic if dynamic else _static(fixed),

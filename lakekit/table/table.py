@@ -8,23 +8,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from lakekit import schema as schemas
-from lakekit.errors import (
-    InvalidOptionError,
-    LakeError,
-    PrimaryKeyError,
-    TableNotFoundError,
-    VersionNotFoundError,
-)
+from lakekit.errors import InvalidOptionError, PrimaryKeyError, VersionNotFoundError
 from lakekit.filestore.commit import Outcome, Proposal, commit
 from lakekit.filestore.conflicts import Isolation
 from lakekit.filestore.layout import OPERATION
 from lakekit.names import BUCKET_COLUMN, TableName, quote
 from lakekit.properties import TableOptions, check_format, visible_properties
-from lakekit.storage.log import open_log
 from lakekit.storage.snapshot import Snapshot
-from lakekit.table import append, changes, maintenance, overwrite, point, rewrite
+from lakekit.table import alter, append, batch, changes, maintenance, overwrite, point, rewrite, versions
 from lakekit.table.commit import Commit
-from lakekit.table.constraints import checked
 from lakekit.table.inspect import Inspect
 from lakekit.table.rows import Rows, to_dataframe
 from lakekit.table.write import Write, write
@@ -82,9 +74,10 @@ class Table:
         if version is not None:
             if isinstance(version, bool) or not isinstance(version, int):
                 raise InvalidOptionError.bad_value("version", version, "a whole number")
-            return self.lake.runner.run(_snapshot_at, self.root, str(self.name), version)
+            return self.lake.runner.run(versions.snapshot_at, self.root, str(self.name), version)
         known = self._latest
-        found = self.lake.runner.run(_newest, self.root, str(self.name), known.version if known else None)
+        mark = (known.version, known.metadata.id) if known else None
+        found = self.lake.runner.run(versions.newest, self.root, str(self.name), mark)
         self._latest = found or known
         return cast("Snapshot", self._latest)
 
@@ -95,7 +88,7 @@ class Table:
             VersionNotFoundError: if the time is before the first version still held, or after the last.
         """
         millis = schemas.to_millis(self.lake.spark, timestamp)
-        return self.lake.runner.run(_version_at, self.root, str(self.name), millis)
+        return self.lake.runner.run(versions.version_at, self.root, str(self.name), millis)
 
     @property
     def version(self) -> int:
@@ -207,7 +200,7 @@ class Table:
         Raises:
             VersionNotFoundError: if a version is outside what the table holds.
         """
-        earliest, latest = self.lake.runner.run(_held_versions, self.root)
+        earliest, latest = self.lake.runner.run(versions.held_versions, self.root)
         first = max(earliest, 0) if since is None else since
         last = latest if until is None else until
         for version in (first, last):
@@ -275,7 +268,7 @@ class Table:
             return append.append(self, dataframe, txn, evolve_schema)
         request = Write(
             operation="UPSERT",
-            build=lambda snapshot: self._aligned(dataframe, snapshot),
+            build=lambda snapshot: batch.aligned(self, dataframe, snapshot),
             txn=txn,
             evolve=(lambda s: schemas.evolved(s, dataframe.schema)) if evolve_schema else None,
         )
@@ -309,7 +302,7 @@ class Table:
         dataframe = to_dataframe(self.lake.spark, keys, self.schema)
         request = Write(
             operation="DELETE",
-            build=lambda snapshot: self._key_rows(dataframe, snapshot),
+            build=lambda snapshot: batch.deletions(self, dataframe, snapshot),
             txn=_txn(writer_id, epoch),
         )
         return self._written(write(self, request))
@@ -335,7 +328,7 @@ class Table:
         self._need_key(operation)
         request = Write(
             operation=operation,
-            build=lambda snapshot: self._aligned(build(snapshot.version), snapshot),
+            build=lambda snapshot: batch.aligned(self, build(snapshot.version), snapshot),
             isolation=Isolation.TABLE,
         )
         return self._written(write(self, request))
@@ -348,6 +341,39 @@ class Table:
             partitions: None for all, "dynamic" for those that `rows` has rows in, or values of partition columns.
         """
         return overwrite.overwrite(self, rows, partitions)
+
+    # What it is to become
+
+    def set_properties(self, properties: Mapping[str, object]) -> None:
+        """Sets table options, such as ``{"compaction.auto": False}``.
+
+        Raises:
+            InvalidOptionError: for an unknown option, a bad value, or one that is fixed once the table exists.
+        """
+        alter.set_properties(self, properties)
+
+    def unset_properties(self, *names: str) -> None:
+        """Removes table options, so that their defaults are in force again."""
+        alter.unset_properties(self, names)
+
+    def add_columns(self, columns: StructType | str) -> None:
+        """Adds columns, null in the rows that are there.
+
+        Args:
+            columns: as a Spark schema or as text, ``note STRING, price DECIMAL(10, 2)``.
+        """
+        alter.add_columns(self, columns)
+
+    def widen_column(self, column: str, new_type: str) -> None:
+        """Changes the type of a column to a wider one, such as INT to BIGINT, by rewriting the files."""
+        alter.widen_column(self, column, new_type)
+
+    def set_comment(self, comment: str | None, *, column: str | None = None) -> None:
+        """Sets or removes the comment of the table or of a column."""
+        if column is None:
+            alter.set_comment(self, comment)
+        else:
+            alter.set_column_comment(self, column, comment)
 
     # Maintenance
 
@@ -382,30 +408,6 @@ class Table:
             self.lake.background_compaction.after_commit(self)
         return done
 
-    def _aligned(self, rows: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """Returns rows with the table's columns in its order and types, and OPERATION if they had it."""
-        keep = [OPERATION] if OPERATION in rows.columns else []
-        aligned = schemas.align(rows, self.schema_of(snapshot), str(self.name), keep=keep)
-        return checked(aligned, snapshot)
-
-    def _key_rows(self, rows: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """Returns rows that delete the keys in `rows`; other columns are ignored but for the sequence field."""
-        from pyspark.sql import functions as F
-        from pyspark.sql.types import StructType
-
-        wanted = {c.lower() for c in (*snapshot.primary_key, snapshot.sequence_field or "")}
-        named = {c.lower() for c in rows.columns} & wanted
-        target = self.schema_of(snapshot)
-        part = StructType([f for f in target if f.name.lower() in named or f.name in snapshot.primary_key])
-        chosen = rows.select(*[quote(c) for c in rows.columns if c.lower() in wanted])
-        aligned = schemas.align(chosen, part, str(self.name))
-        have = {f.name for f in part}
-        columns = [
-            F.col(quote(f.name)) if f.name in have else F.lit(None).cast(f.dataType).alias(f.name)
-            for f in target
-        ]
-        return aligned.select(*columns, F.lit("D").alias(OPERATION))
-
     def _delete_where(self, condition: str, params: Mapping[str, Any]) -> Commit:
         if not self.primary_key:
             return append.statement(self, f"DELETE FROM {self.relation()} WHERE {condition}", params)
@@ -434,40 +436,3 @@ def _txn(writer_id: str | None, epoch: int | None) -> tuple[str, int] | None:
     if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
         raise InvalidOptionError.bad_value("epoch", epoch, "a whole number, 0 or more")
     return writer_id, epoch
-
-
-# Run where the storage can be reached, on the cluster for a remote session.
-
-
-def _newest(root: str, name: str, known: int | None) -> Snapshot | None:
-    """Returns the newest snapshot, or None if the caller's is it."""
-    log = open_log(root)
-    if not log.exists():
-        raise TableNotFoundError(
-            f"Table {name} does not exist any more.", "Another session may have dropped it."
-        )
-    snapshot = log.snapshot()
-    return None if known == snapshot.version else snapshot
-
-
-def _snapshot_at(root: str, name: str, version: int) -> Snapshot:
-    log = open_log(root)
-    earliest, latest = log.earliest_version(), log.latest_version()
-    if not earliest <= version <= latest:
-        raise VersionNotFoundError.of_version(name, version, earliest, latest)
-    return log.snapshot(version)
-
-
-def _held_versions(root: str) -> tuple[int, int]:
-    log = open_log(root)
-    return log.earliest_version(), log.latest_version()
-
-
-def _version_at(root: str, name: str, millis: int) -> int:
-    try:
-        return open_log(root).version_at(millis)
-    except VersionNotFoundError as error:
-        raise type(error)(error.message.replace("The table", f"Table {name}", 1), error.hint) from None
-
-
-__all__ = ["LakeError", "Table"]

@@ -16,7 +16,6 @@ from deltalake import DeltaTable, QueryBuilder
 
 import lakekit
 from lakekit.session import jars, versions
-from lakekit.table import alter
 from lakekit.table.table import Table
 
 OPERATIONS = 200
@@ -73,10 +72,10 @@ def test_a_random_mix_reads_the_same_everywhere(lake: lakekit.Lake) -> None:
 
 def _operate(table: Table, rng: random.Random, model: Rows, step: int) -> Rows:
     if step == 60:
-        alter.add_columns(table, "extra STRING")
+        table.add_columns("extra STRING")
         return {k: {**r, "extra": None} for k, r in model.items()}
     if step == 120:
-        alter.widen_column(table, "n", "BIGINT")
+        table.widen_column("n", "BIGINT")
         return model
     kind = rng.choices(["upsert", "delete", "compact"], [7, 2, 1])[0]
     if kind == "compact":
