@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from lakekit.skipping.predicate import And, Anything, Comparison, In, IsNotNull, IsNull, Or, StartsWith
+from lakekit.skipping.predicate import And, Anything, In, IsNotNull, IsNull, Or, StartsWith
 from lakekit.skipping.prune import prune
 from lakekit.storage.log import open_log
 from tests.skipping.data import KINDS, random_predicate, random_table
