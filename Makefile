@@ -34,6 +34,6 @@ $(VENV)/%.done: pyproject.toml lakekit/session/versions.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "lakekit needs Python 3.10 or newer, and this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12")'
 	@$(PYTHON) -m lakekit.session.java
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]' $$($(PYTHON) -m lakekit.session.versions)
 	@$(BIN)/python -m lakekit.session
 	@touch $@

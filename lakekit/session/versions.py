@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib import metadata
 
 from lakekit.errors import SetupError
@@ -13,7 +14,8 @@ TESTED = {"pyspark": "4.0.0", "delta-spark": "4.0.0"}
 SCALA = "2.13"
 """The only Scala that Spark 4 is built for; part of every artifact's name."""
 
-_INSTALL = "Install the tested set with: pip install " + " ".join(f'"{p}=={v}"' for p, v in TESTED.items())
+_REQUIREMENTS = [f"{package}=={version}" for package, version in TESTED.items()]
+_INSTALL = "Install the tested set with: pip install " + " ".join(f'"{each}"' for each in _REQUIREMENTS)
 
 
 def installed(package: str) -> str | None:
@@ -65,3 +67,8 @@ def delta_coordinates() -> list[str]:
     """Returns the Maven coordinates of Delta for the installed delta-spark package."""
     version = installed("delta-spark") or TESTED["delta-spark"]
     return [f"io.delta:delta-spark_{SCALA}:{version}"]
+
+
+if __name__ == "__main__":
+    # For pip: an environment with exactly what the tests run with.
+    sys.stdout.write(" ".join(_REQUIREMENTS) + "\n")
