@@ -38,7 +38,7 @@ def rows(table: Table, system: str, version: int | None, options: Options) -> pa
         return table.changes(since=options.since, until=version if options.until is None else options.until)
     if system == "log":
         raise InvalidOptionError(
-            f"Table {table.name} has no rows in '$log': the LogStore is not enabled for it.",
+            f"Table {table.name} has no '$log': this version of lakekit has no LogStore yet.",
             "Its changes are in '$changes'.",
         )
     if system not in SYSTEM_TABLES:
