@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test lab bench clean
 
 demo: $(VENV)/lab.done
-	@$(BIN)/python scripts/demo.py
+	@$(BIN)/python notebooks/run.py
 
 lab: $(VENV)/lab.done
 	$(BIN)/jupyter lab --notebook-dir=notebooks
