@@ -8,20 +8,17 @@ from __future__ import annotations
 import datetime as dt
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-MAX_CELL = 300
-"""Characters of one value that are shown; the rest is cut off with an ellipsis."""
+from lakekit.skipping.report import format_bytes
 
-_MAX_TEXT_CELL = 60
-_TABLE = "border-collapse:collapse;margin:0;font-variant-numeric:tabular-nums"
-_HEAD = "text-align:{align};padding:3px 10px;border-bottom:1px solid rgba(128,128,128,.6);white-space:nowrap"
-_CELL = (
-    "text-align:{align};padding:2px 10px;border-bottom:1px solid rgba(128,128,128,.18);white-space:pre-wrap"
+MAX_CELL = (
+    "text-align:{align};padding:2px 10px;border-bottom:1px solid rgba(128,128,128,.18);white-space:{wrap}"
 )
+_LONG_CELL = "pre-wrap;min-width:24em"
 _NOTE = "margin-top:4px;font-size:85%;opacity:.75"
 
 
@@ -44,7 +41,7 @@ class ResultTable:
     @property
     def note(self) -> str:
         """The line under the table: how many rows, whether there is more, and how long it took."""
-        count = f"{len(self.rows):,} row" + ("" if len(self.rows) == 1 else "s")
+        count = _counted(len(self.rows), "row")
         shown = f"first {count}, there is more (--limit N shows more)" if self.more else count
         return f"{shown} · {duration(self.seconds)}"
 
@@ -95,6 +92,28 @@ class Note:
         return self.message
 
 
+def commit_note(commit: Mapping[str, Any]) -> str:
+    """Says what a write did, from the fields of `lakekit.table.commit.Commit`; what did not happen is left out."""
+    parts = [f"{commit['operation']}, version {commit['version']}"]
+    if commit["skipped"]:
+        parts[0] = (
+            f"{commit['operation']}: nothing was committed, the table stays at version {commit['version']}"
+        )
+    for kind in ("inserted", "updated", "deleted", "late"):
+        if count := commit[f"rows_{kind}"]:
+            what = "late and ignored" if kind == "late" else kind
+            parts.append(f"{_counted(count, 'row')} {what}")
+    if count := commit["files_added"]:
+        parts.append(f"{_counted(count, 'file')} added ({format_bytes(commit['bytes_added'])})")
+    if count := commit["files_removed"]:
+        parts.append(f"{_counted(count, 'file')} removed")
+    return " · ".join(parts)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
+
+
 def duration(seconds: float) -> str:
     """Says a time as people do: ``42 ms``, ``1.3 s``, ``2 min 5 s``."""
     if seconds < 1:
@@ -139,10 +158,10 @@ def text(value: Any) -> str:
 
 
 def _html_cell(value: Any, align: str) -> str:
-    style = _CELL.format(align=align)
+    shown = text(value)
+    style = _CELL.format(align=align, wrap="pre" if len(shown) <= _MAX_TEXT_CELL else _LONG_CELL)
     if value is None:
         return f'<td style="{style};opacity:.5;font-style:italic">null</td>'
-    shown = text(value)
     if len(shown) > MAX_CELL:
         shown = shown[:MAX_CELL] + "…"
     return f'<td style="{style}">{html.escape(shown)}</td>'

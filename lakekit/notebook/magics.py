@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +15,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from lakekit.errors import LakeError, QueryError
-from lakekit.notebook.display import Note, ResultTable, duration
+from lakekit.notebook.display import Note, ResultTable, commit_note, duration
 from lakekit.notebook.options import OPTIONS, parse_cell, parse_line
 from lakekit.notebook.running import run_cancellable
 
@@ -79,10 +79,11 @@ class LakeMagics(Magics):
             lake, statement, lambda: _fetch(lake, lake.sql(statement, **params), limit)
         )
         seconds = time.monotonic() - started
-        if columns:
+        said = _in_words(statement, columns, rows)
+        if said is None:
             _show(ResultTable(columns, rows[:limit], len(rows) > limit, seconds))
         else:
-            _show(Note(f"done · {duration(seconds)}"))
+            _show(Note(f"{said} · {duration(seconds)}"))
 
     def _bind(self, statement: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the values of the names that stand in the statement."""
@@ -102,6 +103,24 @@ class LakeMagics(Magics):
 
 def _show(result: ResultTable | Note) -> None:
     display(result)  # type: ignore[no-untyped-call]
+
+
+def _in_words(statement: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str | None:
+    """Returns the result of a write or a definition in words; None for rows that are to be shown."""
+    from lakekit.sql.frames import COMMIT_SCHEMA, STATUS_SCHEMA
+    from lakekit.sql.lexer import tokenize
+    from lakekit.sql.statement import QUERY_STARTS
+
+    first = tokenize(statement)[0]
+    if first.keyword in QUERY_STARTS or first.at("("):
+        return None
+    if not columns:
+        return "done"
+    if list(columns) == COMMIT_SCHEMA.names and len(rows) == 1:
+        return commit_note(dict(zip(columns, rows[0], strict=True)))
+    if list(columns) == STATUS_SCHEMA.names and len(rows) == 1:
+        return str(rows[0][0])
+    return None
 
 
 def _statements(text: str) -> list[str]:

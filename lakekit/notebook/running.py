@@ -55,9 +55,10 @@ class _Task(Generic[T]):
         self._error: BaseException | None = None
         self._classic = not type(spark).__module__.startswith("pyspark.sql.connect")
         self.done = threading.Event()
-        # Job groups and tags of the cell go with it.
-        inherit = inheritable_thread_target if self._classic else inheritable_thread_target(spark)
-        self._thread = threading.Thread(target=inherit(self._run), name=self._tag, daemon=True)
+        # Job groups and tags of the cell go with it; PySpark returns the session where threads share them anyway.
+        inherit = inheritable_thread_target(spark)
+        target = inherit(self._run) if callable(inherit) else self._run
+        self._thread = threading.Thread(target=target, name=self._tag, daemon=True)
 
     def start(self) -> None:
         self._thread.start()

@@ -118,9 +118,11 @@ def sorted_runs(
         )
         seen.add(group)
     names = [_run_name(members) for _, members in runs]
-    target.update_yaxes(tickmode="array", tickvals=list(range(len(runs))), ticktext=names)
+    # One run alone would fill the figure.
+    span = [-0.5, max(len(runs), 3) - 0.5]
+    target.update_yaxes(tickmode="array", tickvals=list(range(len(runs))), ticktext=names, range=span)
     target.update_xaxes(title_text=f"key: {label(axis.name)}", **axis.ticks())
-    target.update_layout(height=min(max(280, 30 * len(runs) + 170), 1400))
+    target.update_layout(height=min(30 * max(len(runs), 3) + 170, 1400))
     return target
 
 

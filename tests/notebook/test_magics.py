@@ -18,6 +18,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from lakekit.errors import InvalidOptionError, QueryError
 from lakekit.notebook.magics import parameter_names
 from lakekit.notebook.running import QueryInterrupted
+from lakekit.table.commit import Commit
 
 
 class Frame:
@@ -73,6 +74,8 @@ class FakeLake:
 def fake(monkeypatch):
     lake = FakeLake()
     monkeypatch.setattr("lakekit.session.connect.current", lambda: lake)
+    # It asks for a real session once another test has started one.
+    monkeypatch.setattr("pyspark.util.inheritable_thread_target", lambda session: session)
     return lake
 
 
@@ -140,6 +143,31 @@ def test_a_statement_without_a_result_says_that_it_is_done(shell, fake):
     (shown,) = cell(shell, "", "CREATE TABLE t (a INT)")
     assert shown.startswith("done")
     assert fake.frame.taken == []
+
+
+def test_a_write_says_what_it_did(shell, fake):
+    done = Commit(
+        version=3, operation="UPSERT", rows_updated=1, rows_late=2, files_added=4, bytes_added=33364
+    )
+    fake.frame = Frame(list(done.as_dict()), [list(done.as_dict().values())])
+    (shown,) = cell(shell, "", "INSERT INTO t SELECT 1")
+    assert shown.startswith(
+        "UPSERT, version 3 · 1 row updated · 2 rows late and ignored · 4 files added (33.4 KB) · "
+    )
+
+
+def test_a_write_without_effect_says_so(shell, fake):
+    done = Commit(version=3, operation="DELETE", skipped=True)
+    fake.frame = Frame(list(done.as_dict()), [list(done.as_dict().values())])
+    (shown,) = cell(shell, "", "DELETE FROM t WHERE false")
+    assert "nothing was committed" in shown
+
+
+def test_a_definition_says_what_it_did_but_a_column_named_status_is_a_result(shell, fake):
+    fake.frame = Frame(["status"], [["Created table t."]])
+    assert cell(shell, "", "CREATE TABLE t (a INT)")[0].startswith("Created table t. · ")
+    assert cell(shell, "", "SELECT status FROM t")[0].startswith("status\n")
+    assert cell(shell, "", "(SELECT status FROM t)")[0].startswith("status\n")
 
 
 @pytest.mark.parametrize("line", ["--into delays", "delays <<"])
@@ -228,7 +256,9 @@ def test_errors_are_a_few_lines(shell, fake):
 
 def test_errors_of_spark_become_errors_of_the_query(shell, fake):
     def fail(count):
-        raise RuntimeError("[DIVIDE_BY_ZERO] Division by zero.\n\tat org.apache.spark.Stack.run(Stack.scala:7)")
+        raise RuntimeError(
+            "[DIVIDE_BY_ZERO] Division by zero.\n\tat org.apache.spark.Stack.run(Stack.scala:7)"
+        )
 
     fake.frame.take = fail
     with pytest.raises(QueryError, match="Division by zero") as caught:
@@ -287,12 +317,11 @@ def test_instants_are_shown_in_the_time_zone_of_the_session(shell, fake):
     assert "2013-02-08 07:00:00" in shown
 
 
-def test_the_lake_is_opened_on_first_use(loaded, monkeypatch):
-    lake = FakeLake()
+def test_the_lake_is_opened_on_first_use(loaded, fake, monkeypatch):
     monkeypatch.setattr("lakekit.session.connect.current", lambda: None)
-    monkeypatch.setattr("lakekit.session.connect.connect", lambda: lake)
+    monkeypatch.setattr("lakekit.session.connect.connect", lambda: fake)
     cell(loaded, "", "SELECT 1")
-    assert len(lake.asked) == 1
+    assert len(fake.asked) == 1
 
 
 def test_help_names_every_option(loaded):
