@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from lakekit.catalog import folders
@@ -17,6 +18,7 @@ from lakekit.errors import (
     UnsupportedTableError,
 )
 from lakekit.names import TableName, literal, quote
+from lakekit.session.failures import spark_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +28,27 @@ if TYPE_CHECKING:
     from lakekit.session.runner import Runner
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A table in Spark's catalog."""
+
+    kind: str
+    provider: str
+    location: str
+
+    def __str__(self) -> str:
+        return f"a {self.provider} table at {self.location}" if self.provider else "a view"
+
+    @property
+    def is_only_a_name(self) -> bool:
+        """Whether dropping it leaves the table's files where they are."""
+        return self.kind == "EXTERNAL" and self.provider == "delta"
+
+    def is_at(self, root: str) -> bool:
+        """Whether it is the Delta table in a folder."""
+        return self.provider == "delta" and folders.same_place(self.location, root)
 
 
 class FolderCatalog:
@@ -223,45 +246,43 @@ class FolderCatalog:
             SessionError: if Spark has another table of that name elsewhere.
         """
         root = self.location(name)
-        if name in self._registered:
-            return
         with self._lock:
+            # Plain Spark may have dropped the name that was registered.
+            if name in self._registered and self._spark.catalog.tableExists(name.sql):
+                return
             self._register_database(name.database)
             self._register(name, root)
             self._registered.add(name)
 
     def _register(self, name: TableName, root: str) -> None:
-        place = self._registered_place(name)
-        if place is not None and not folders.same_place(place, root):
-            if self._is_managed(name):
+        entry = self._entry(name)
+        if entry is not None and entry.is_at(root):
+            return
+        if entry is not None:
+            if not entry.is_only_a_name:
                 raise SessionError(
-                    f"The Spark session has another table {name} than this warehouse, at {place}.",
+                    f"The Spark session has another table {name} than this warehouse: {entry}.",
                     "Use another Spark session for this warehouse, or drop that table with Spark.",
                 )
             self._spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
-            place = None
-        if place is None:
-            try:
-                self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta LOCATION {literal(root)}")
-            except Exception as error:
-                raise UnsupportedTableError(
-                    f"Spark cannot read the table {name}: {_first_line(error)}", f"Look at the folder {root}."
-                ) from error
-
-    def _registered_place(self, name: TableName) -> str | None:
-        """Returns where Spark's catalog says the table is; a stale entry counts as none and is removed."""
         try:
-            if not self._spark.catalog.tableExists(name.sql):
-                return None
-            rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {name.sql}").collect()
-        except Exception:
-            # Delta fails for a name whose folder is gone, or holds a table it cannot read.
-            self._spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
-            return None
-        return next((row.data_type for row in reversed(rows) if row.col_name == "Location"), "")
+            self._spark.sql(f"CREATE TABLE IF NOT EXISTS {name.sql} USING delta LOCATION {literal(root)}")
+        except Exception as error:
+            reason = spark_failure(error, "Reading it with Spark").message
+            raise UnsupportedTableError(
+                f"Table {name} cannot be used. {reason}", f"Look at the folder {root}."
+            ) from error
 
-    def _is_managed(self, name: TableName) -> bool:
-        return self._spark.catalog.getTable(name.sql).tableType == "MANAGED"
+    def _entry(self, name: TableName) -> _Entry | None:
+        """Returns what Spark's catalog holds under a name, without looking at the table itself."""
+        rows = self._spark.sql(
+            f"SHOW TABLE EXTENDED IN {quote(name.database)} LIKE {literal(name.table)}"
+        ).collect()
+        about = next((row.information for row in rows if not row.isTemporary), None)
+        if about is None:
+            return None
+        facts = dict(line.split(": ", 1) for line in about.splitlines() if ": " in line)
+        return _Entry(facts.get("Type", ""), facts.get("Provider", ""), facts.get("Location", ""))
 
     def register_all(self) -> None:
         """Makes all tables known to Spark SQL; those that cannot be read are left out."""
@@ -276,12 +297,17 @@ class FolderCatalog:
                     continue
 
     def forget(self, name: TableName) -> None:
-        """Removes a table from what Spark SQL knows; its files are not touched."""
+        """Removes a table from what Spark SQL knows; its files are not touched.
+
+        A table of another kind or place that Spark has under that name stays.
+        """
         with self._lock:
             self._registered.discard(name)
             if not self._spark.catalog.databaseExists(name.database):
                 return
-            self._spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
+            entry = self._entry(name)
+            if entry is not None and entry.is_at(self._root(name)):
+                self._spark.sql(f"DROP TABLE IF EXISTS {name.sql}")
 
     def drop(self, name: TableName, *, if_exists: bool = False) -> None:
         """Drops a table and deletes its files.
@@ -296,8 +322,10 @@ class FolderCatalog:
                 return
             raise self.missing(name)
         with self._lock:
-            self.forget(name)
+            # Files first: if they may not be deleted, all stays as it was; and Spark, which deletes the files of a
+            # table that it made itself, finds none.
             self._folders(folders.delete_table, folders.table_folder(name))
+            self.forget(name)
 
     def rename(self, old: TableName, new: TableName) -> None:
         """Renames a table, and moves its folder.
@@ -321,9 +349,3 @@ class FolderCatalog:
             self._folders(folders.move_table, folders.table_folder(old), folders.table_folder(new))
             self.forget(old)
         self.ensure_registered(new)
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[
-        :300
-    ]

@@ -11,6 +11,7 @@ from lakekit.catalog import FolderCatalog, folders
 from lakekit.errors import (
     AlreadyExistsError,
     DatabaseNotFoundError,
+    InvalidNameError,
     InvalidOptionError,
     SessionError,
     TableNotFoundError,
@@ -200,6 +201,48 @@ def test_a_table_of_another_place_gives_way(lake, catalog, tmp_path):
     catalog.ensure_registered(T)
     assert columns_in_spark(lake, T) == ["id", "v"]
     assert os.path.exists(elsewhere)
+
+
+def test_a_name_dropped_with_plain_spark_is_registered_again(lake, catalog):
+    made_elsewhere(lake, T)
+    catalog.ensure_registered(T)
+    lake.spark.sql("DROP TABLE cat.t")
+    catalog.ensure_registered(T)
+    assert columns_in_spark(lake, T) == ["id", "v"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE TABLE cat.t USING parquet AS SELECT 1 AS kept", "CREATE VIEW cat.t AS SELECT 1 AS kept"],
+)
+def test_tables_of_other_kinds_are_not_touched(lake, catalog, statement):
+    lake.spark.sql(statement)
+    with pytest.raises(TableNotFoundError):
+        lake.drop_table("cat.t")
+    with pytest.raises(TableNotFoundError):
+        lake.table("cat.t")
+    lake.drop_table("cat.t", if_exists=True)
+    assert lake.spark.sql("SELECT * FROM cat.t").collect() == [(1,)]
+
+
+def test_a_view_of_the_same_name_is_named(lake, catalog):
+    lake.spark.sql("CREATE VIEW cat.t AS SELECT 1 AS kept")
+    made_elsewhere(lake, T)
+    with pytest.raises(SessionError, match="a view"):
+        catalog.ensure_registered(T)
+
+
+def test_a_refused_drop_leaves_the_table_as_it_was(lake, catalog, tmp_path):
+    root = made_elsewhere(lake, T)
+    catalog.ensure_registered(T)
+    outside = tmp_path / "outside"
+    os.rename(os.path.dirname(root), outside)
+    os.symlink(outside, os.path.dirname(root))
+    with pytest.raises(InvalidNameError, match="not inside the warehouse"):
+        lake.drop_table("cat.t")
+    assert columns_in_spark(lake, T) == ["id", "v"]
+    os.unlink(os.path.dirname(root))
+    os.rename(outside, os.path.dirname(root))
 
 
 def test_a_table_that_spark_manages_elsewhere_is_not_touched(lake, tmp_path):
