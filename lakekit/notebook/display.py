@@ -15,9 +15,14 @@ from typing import Any
 
 from lakekit.skipping.report import format_bytes
 
-MAX_CELL = (
-    "text-align:{align};padding:2px 10px;border-bottom:1px solid rgba(128,128,128,.18);white-space:{wrap}"
-)
+MAX_CELL = 300
+"""Characters of one value that are shown; the rest is cut off with an ellipsis."""
+
+_MAX_TEXT_CELL = 60
+_TABLE = "border-collapse:collapse;margin:0;font-variant-numeric:tabular-nums"
+_LINE = "border-bottom:1px solid rgba(128,128,128,{strength})"
+_HEAD = "text-align:{align};padding:3px 10px;white-space:nowrap;" + _LINE.format(strength=0.6)
+_CELL = "text-align:{align};padding:2px 10px;white-space:{wrap};" + _LINE.format(strength=0.2)
 _LONG_CELL = "pre-wrap;min-width:24em"
 _NOTE = "margin-top:4px;font-size:85%;opacity:.75"
 
