@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from lakekit.filestore.conflicts import Footprint, Verdict, judge
 from lakekit.storage.actions import Action, CommitInfo, Txn
 from lakekit.storage.log import DeltaLog, open_log
+
+_log = logging.getLogger("lakekit")
 
 CHECKPOINT_INTERVAL = 10
 """Commits between checkpoints, unless the table says otherwise (`delta.checkpointInterval`)."""
@@ -87,6 +90,10 @@ def _lines(proposal: Proposal, engine: str) -> list[Action]:
 
 
 def _checkpoint(log: DeltaLog, version: int) -> None:
-    interval = log.snapshot().configuration.get("delta.checkpointInterval", str(CHECKPOINT_INTERVAL))
-    if version % int(interval) == 0:
-        log.checkpoint(version)
+    """Writes a checkpoint when one is due; the commit stands whether it can or not."""
+    try:
+        interval = log.snapshot().configuration.get("delta.checkpointInterval", str(CHECKPOINT_INTERVAL))
+        if version % int(interval) == 0:
+            log.checkpoint(version)
+    except Exception as error:
+        _log.warning("Version %d was committed, but its checkpoint failed: %s", version, error)

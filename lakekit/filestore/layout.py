@@ -22,10 +22,6 @@ OPERATION = "__lake_op"
 ORDER = "__lake_order"
 """Column that holds the order of arrival, so that the last of two equal keys is known after the shuffle."""
 
-TAG_LEVEL = "lake.level"
-TAG_RUN = "lake.run"
-TAG_SORT = "lake.sort"
-
 PartitionValues = dict[str, str | None]
 
 

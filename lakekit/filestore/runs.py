@@ -11,16 +11,10 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakekit.filestore.layout import (
-    TAG_LEVEL,
-    TAG_RUN,
-    TAG_SORT,
-    BucketLayout,
-    PartitionValues,
-    folder_of,
-)
+from lakekit.filestore.layout import BucketLayout, PartitionValues, folder_of
 from lakekit.names import BUCKET_COLUMN
 from lakekit.storage.actions import AddFile
+from lakekit.storage.file_actions import TAG_LEVEL, TAG_RUN, TAG_SORT
 from lakekit.storage.stats import StatsCollector
 from lakekit.storage.store import Store
 

@@ -208,7 +208,7 @@ class BucketWriter:
                 continue
             self.result.removed.append(probe.file.remove(now, data_change=True))
             if probe.file.num_records is None or len(vector) < probe.file.num_records:
-                self.result.added.append(probe.file.with_vector(self._vectors.add(vector), now))
+                self.result.added.append(probe.file.with_vector(self._vectors.add(vector)))
         self._run, self._probes, self._partition = None, [], None
 
     def _discard(self) -> None:

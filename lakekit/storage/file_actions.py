@@ -198,12 +198,11 @@ class AddFile:
         """Returns the same file whose statistics are read with these column types."""
         return self if self.types is types else dataclasses.replace(self, types=types)
 
-    def with_vector(self, vector: DeletionVector, timestamp: int, num_records: int | None = None) -> AddFile:
+    def with_vector(self, vector: DeletionVector, num_records: int | None = None) -> AddFile:
         """Returns the same file with another deletion vector; its bounds are no longer tight.
 
         Args:
             vector: all removed rows, those of an earlier vector included.
-            timestamp: when this happens, in ms since 1970.
             num_records: rows in the file, needed only if the log does not say it.
 
         Raises:
@@ -216,9 +215,7 @@ class AddFile:
         text = (
             self.stats if self.stats and stats.get("tightBounds") is False else _loosened(self.stats, stats)
         )
-        return dataclasses.replace(
-            self, modification_time=timestamp, data_change=True, stats=text, deletion_vector=vector
-        )
+        return dataclasses.replace(self, data_change=True, stats=text, deletion_vector=vector)
 
     def remove(self, timestamp_ms: int, data_change: bool) -> RemoveFile:
         """Returns the action that takes the file, with its present vector, out of the table."""

@@ -19,6 +19,7 @@ from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.merge import MergeTask
 from lakekit.filestore.writer import RESULT_SCHEMA, BucketResult
 from lakekit.storage.actions import AddFile, RemoveFile
+from lakekit.storage.protocol import check_writable
 from lakekit.table.commit import Commit, Tally
 from lakekit.table.write import MAX_ATTEMPTS, collect_results
 
@@ -54,6 +55,7 @@ def compact(table: Table, choose: Chooser = pick_all) -> Commit:
     merged: dict[BucketId, BucketResult] = {}
     for _ in range(MAX_ATTEMPTS):
         snapshot = table.snapshot()
+        check_writable(snapshot.protocol, snapshot.configuration, str(table.name))
         merged = {b: r for b, r in merged.items() if _still_live(snapshot, r.removed)}
         units = [u for u in choose(snapshot.files.values()) if u.bucket not in merged]
         for result in merge_units(table, snapshot, units):

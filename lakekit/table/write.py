@@ -20,6 +20,7 @@ from lakekit.filestore.writer import RESULT_SCHEMA, BucketResult, WriteTask, del
 from lakekit.names import quote
 from lakekit.session.failures import spark_failure
 from lakekit.storage.actions import Action, AddFile, Metadata
+from lakekit.storage.protocol import check_writable
 from lakekit.storage.store import Store
 from lakekit.table.commit import Commit, Tally
 
@@ -93,6 +94,7 @@ class _Attempt:
         self._table = table
         self._request = request
         self._base = snapshot
+        check_writable(snapshot.protocol, snapshot.configuration, str(table.name))
         self.actions: list[Action] = []
         metadata = request.evolve(snapshot) if request.evolve else None
         if metadata is not None:
@@ -113,6 +115,12 @@ class _Attempt:
         self._tally = Tally.of(self._results)
         if self._request.replaces:
             self._tally = _replacing(self._tally, self._request.replaces(self._base, self._tally))
+        if self._tally.removed and self._base.configuration.get("delta.appendOnly") == "true":
+            self.discard()
+            raise ConstraintError(
+                f"Table {self._table.name} is append-only, and these rows replace or delete others.",
+                "Nothing was written; write only new keys, or unset 'delta.appendOnly'.",
+            )
         self.actions += [*self._tally.removed, *self._tally.added]
         return self._tally
 

@@ -25,7 +25,7 @@ def random_commit(chance: random.Random, version: int, model: Model) -> list:
         actions.append(file.remove(2**41, data_change=True))
         if chance.random() < 0.6:
             new = DeletionVector("u", f"{version:020d}", 1, 34, count + 1)
-            actions.append(file.with_vector(new, 1))
+            actions.append(file.with_vector(new))
             model[path] = (new.path_or_inline, new.cardinality)
     for number in range(chance.randint(0, 3)):
         actions.append(add(f"f{version}-{number}"))

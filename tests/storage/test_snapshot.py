@@ -28,10 +28,10 @@ def test_adds_and_removes():
 @pytest.mark.parametrize("flip", [False, True])
 def test_a_vector_change_in_any_order_of_lines(flip):
     first = start(add("a"))
-    change = [first.files["a"].remove(1, data_change=True), first.files["a"].with_vector(V1, 1)]
+    change = [first.files["a"].remove(1, data_change=True), first.files["a"].with_vector(V1)]
     second = first.apply(1, 2000, change[::-1] if flip else change)
     assert second.files["a"].deletion_vector == V1
-    third = second.apply(2, 3000, [second.files["a"].with_vector(V2, 1), second.files["a"].remove(1, True)])
+    third = second.apply(2, 3000, [second.files["a"].with_vector(V2), second.files["a"].remove(1, True)])
     assert third.files["a"].live_records == 8
 
 

@@ -181,7 +181,7 @@ def test_vectors_statistics_and_checkpoints_go_both_ways(spark, table, ours):
         vectors = [writer.add(BitMap64([0, 1, 2])), writer.add(BitMap64(range(0, 100, 2)))]
     changes = []
     for file, vector in zip(files, vectors, strict=False):
-        changes += [file.with_vector(vector, 2), file.remove(2, data_change=True)]
+        changes += [file.with_vector(vector), file.remove(2, data_change=True)]
     assert ours.write(2, [*changes, CommitInfo({"operation": "DELETE"})], "delete")
     want = (347, sum(range(400)) - 3 - sum(range(100, 200, 2)))
     assert spark_sum(spark, table) == rs_sum(ours.store.root) == want
