@@ -8,6 +8,7 @@ sessions.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import uuid
@@ -268,7 +269,8 @@ def create_table(
         comment=comment,
         default_buckets=default_buckets(lake),
     )
-    if not lake.runner.run(write_first_version, root, str(target), definition.actions()):
+    actions = definition.actions()
+    if not lake.runner.run(write_first_version, root, str(target), actions):
         if if_not_exists:
             return Table(lake, target)
         raise _exists(target)
@@ -278,8 +280,10 @@ def create_table(
         if rows is not None:
             table.upsert(rows)
     except BaseException:
-        if lake.runner.run(_is_new, root):
-            lake.catalog.drop(target, if_exists=True)
+        # What went wrong matters more than a failure to clean up after it.
+        with contextlib.suppress(Exception):
+            if lake.runner.run(_is_untouched, root, actions):
+                lake.catalog.drop(target, if_exists=True)
         raise
     return table
 
@@ -342,6 +346,10 @@ def write_first_version(root: str, table: str, actions: list[Action]) -> bool:
     return open_log(root).write(0, actions, str(uuid.uuid4()))
 
 
-def _is_new(root: str) -> bool:
+def _is_untouched(root: str, actions: list[Action]) -> bool:
+    """Tells whether the table is the one that these actions created, and nobody wrote to it."""
     log = open_log(root)
-    return log.exists() and log.latest_version() == 0
+    if not log.exists():
+        return False
+    snapshot = log.snapshot()
+    return snapshot.version == 0 and snapshot.metadata in actions
