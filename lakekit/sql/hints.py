@@ -110,6 +110,7 @@ def refuse_log_write(options: Options, table: Table) -> None:
 
 def _no_log(option: str, value: str, table: Table) -> InvalidOptionError:
     return InvalidOptionError(
-        f"Option '{option}' is '{value}', but this version of lakekit has no LogStore yet: table {table.name} is its files.",
+        f"Option '{option}' is '{value}', but this version of lakekit has no LogStore yet:"
+        f" table {table.name} is its files.",
         f"Use '{option}' = 'file', or leave the option out.",
     )

@@ -19,7 +19,7 @@ from lakekit.sql.context import Context
 from lakekit.sql.dml import at_version, qualifiers, target_table
 from lakekit.sql.failures import SyntaxAt
 from lakekit.sql.keys import Changes
-from lakekit.sql.parse import Cursor
+from lakekit.sql.parse import Cursor, skip_constant
 from lakekit.sql.references import Span
 from lakekit.sql.rewrite import rewrite
 from lakekit.sql.statement import Statement, Target, qualified, read_hint, read_target
@@ -150,8 +150,15 @@ def parse_merge(statement: Statement, cursor: Cursor, target: Target) -> Merge:
 
 def _skip_time_travel(cursor: Cursor) -> None:
     read_hint(cursor)
-    if any(cursor.at(*words) for words in (("VERSION", "AS"), ("TIMESTAMP", "AS"), ("FOR",))):
-        cursor.skip_until(lambda c: c.at("ON") or (c.at("AS") and not c.at("AS", "OF")))
+    start = cursor.index
+    cursor.accept("FOR")
+    for kind in ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"):
+        if cursor.accept(kind, "AS", "OF"):
+            if not skip_constant(cursor):
+                raise cursor.error(f"expected the {kind.lower()} to read")
+            break
+    else:
+        cursor.index = start
     read_hint(cursor)
 
 

@@ -130,7 +130,8 @@ def test_a_temporary_view_hides_the_table(lake, run, database):
 def test_tables_of_one_name_in_two_databases(lake, run, database):
     lake.create_database("other_select")
     run("CREATE TABLE other_select.orders USING lake AS SELECT 1L AS id, 5 AS n")
-    query = "SELECT {db}.orders.n, other_select.orders.n FROM {db}.orders JOIN other_select.orders ON {db}.orders.id = other_select.orders.id"
+    query = """SELECT {db}.orders.n, other_select.orders.n FROM {db}.orders
+               JOIN other_select.orders ON {db}.orders.id = other_select.orders.id"""
     assert run(query.format(db=database)) == [(10, 5)]
     lake.drop_database("other_select", cascade=True)
 
