@@ -224,12 +224,14 @@ class ParquetIndex:
         return self._schema[leaf]
 
     def _parse(self) -> None:
-        if self._footer is None:
+        footer = self._footer
+        if footer is None:
             return
-        fields = Reader(self._footer).read_struct(raw_lists=(_FILE_SCHEMA, _FILE_GROUPS))
+        fields = Reader(footer).read_struct(raw_lists=(_FILE_SCHEMA, _FILE_GROUPS))
         # Only groups have children (field 5).
         self._schema = [e for e in fields[_FILE_SCHEMA][1:] if not Reader(e).read_struct().get(5)]
         self._groups = fields[_FILE_GROUPS]
+        # Last, because other threads may be here too.
         self._footer = None
 
     def _repeated(self, leaf: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 from decimal import Decimal
 
@@ -150,6 +151,18 @@ def test_cut_texts(predicate, result):
     rows = pa.table({"txt": [PREFIX + "a", PREFIX + "x"]})
     assert left([file_of("f", rows)], predicate) == result
     assert left([file_of("f", rows, spark_stats(rows, {"txt": "string"}))], predicate) == result
+
+
+def test_cut_texts_of_older_writers():
+    text = PREFIX + "\U0001f600"
+    # They put U+FFFD behind the prefix, which sorts before characters outside of the basic plane.
+    stats = json.dumps(
+        {"numRecords": 1, "minValues": {"txt": PREFIX}, "maxValues": {"txt": PREFIX + "\ufffd"}}
+    )
+    file = file_of("f", pa.table({"txt": [text]}), stats)
+    assert left([file], Comparison("txt", "=", text)) == KEPT
+    assert left([file], Comparison("txt", ">", PREFIX)) == KEPT
+    assert left([file], StartsWith("txt", text)) == KEPT
 
 
 def test_nan_is_above_all_numbers():
