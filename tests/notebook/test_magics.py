@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from IPython.core.error import UsageError
-from IPython.testing.globalipapp import get_ipython
 from IPython.utils.capture import capture_output
 from pyspark.sql import Row
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
@@ -79,19 +78,12 @@ def fake(monkeypatch):
     return lake
 
 
-@pytest.fixture(scope="module")
-def loaded():
-    shell = get_ipython()
-    shell.run_line_magic("load_ext", "lakekit")
-    return shell
-
-
 @pytest.fixture
-def shell(loaded, fake):
-    before = dict(loaded.user_ns)
-    yield loaded
-    for name in set(loaded.user_ns) - set(before):
-        del loaded.user_ns[name]
+def shell(ipython, fake):
+    before = dict(ipython.user_ns)
+    yield ipython
+    for name in set(ipython.user_ns) - set(before):
+        del ipython.user_ns[name]
 
 
 def cell(shell, line, body):
@@ -317,17 +309,17 @@ def test_instants_are_shown_in_the_time_zone_of_the_session(shell, fake):
     assert "2013-02-08 07:00:00" in shown
 
 
-def test_the_lake_is_opened_on_first_use(loaded, fake, monkeypatch):
+def test_the_lake_is_opened_on_first_use(shell, fake, monkeypatch):
     monkeypatch.setattr("lakekit.session.connect.current", lambda: None)
     monkeypatch.setattr("lakekit.session.connect.connect", lambda: fake)
-    cell(loaded, "", "SELECT 1")
+    cell(shell, "", "SELECT 1")
     assert len(fake.asked) == 1
 
 
-def test_help_names_every_option(loaded):
+def test_help_names_every_option(ipython):
     from lakekit.notebook.options import OPTIONS
 
-    text = loaded.find_line_magic("lakesql").__doc__
+    text = ipython.find_line_magic("lakesql").__doc__
     assert all(option in text for option in OPTIONS)
 
 

@@ -1,0 +1,103 @@
+"""The magics on a real lake."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+from IPython.utils.capture import capture_output
+
+from lakekit.errors import LakeError, QueryError
+from lakekit.notebook.running import QueryInterrupted
+
+ENDLESS = "SELECT count(*) FROM range(10000000) a CROSS JOIN range(10000000) b WHERE hash(a.id, b.id) = 1"
+
+
+@pytest.fixture
+def shell(ipython, lake, monkeypatch):
+    monkeypatch.setattr("lakekit.session.connect.current", lambda: lake)
+    lake.create_database("magics", if_not_exists=True)
+    lake.drop_table("magics.orders", if_exists=True)
+    return ipython
+
+
+def cell(shell, line, body):
+    with capture_output() as captured:
+        shell.run_cell_magic("lakesql", line, body)
+    return [output.data["text/plain"] for output in captured.outputs]
+
+
+def test_a_cell_makes_a_table_fills_it_and_reads_it(shell):
+    shell.user_ns["low"] = 2
+    shown = cell(
+        shell,
+        "--limit 2 --param name=x",
+        """CREATE TABLE magics.orders (id INT, name STRING, at TIMESTAMP, PRIMARY KEY (id)) USING lake;
+        INSERT INTO magics.orders VALUES (1, 'a', NULL), (2, :name, TIMESTAMP '2013-02-08 12:00:00'), (3, 'c', NULL),
+            (4, 'd', NULL);
+        SELECT id, name, at FROM magics.orders WHERE id >= :low ORDER BY id;
+        SELECT count(*) AS files FROM magics.orders$files WHERE rows > 0""",
+    )
+    assert "magics.orders" in shown[0]
+    assert "4 rows inserted" in shown[1]
+    assert shown[2].splitlines()[:4] == [
+        "id | name | at",
+        "---+------+--------------------",
+        " 2 | x    | 2013-02-08 12:00:00",
+        " 3 | c    | null",
+    ]
+    assert "first 2 rows, there is more" in shown[2]
+    assert shown[3].startswith("files\n")
+
+
+def test_a_result_in_a_variable_is_a_frame_of_the_session(shell):
+    cell(shell, "--into numbers", "SELECT id FROM range(3)")
+    assert [row.id for row in shell.user_ns["numbers"].collect()] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        ("SELECT 1;\nSELECT nothing_there FROM range(3)", "line 3"),
+        ("SELECT 1;\nSELEC 2", "line 3"),
+        ("SELECT\n  assert_true(id < 1) FROM range(3)", "ASSERT_TRUE|is not true"),
+        ("SELECT * FROM no_such_table", "no_such_table"),
+    ],
+)
+def test_errors_are_short_and_show_the_place_in_the_cell(shell, sql, shown):
+    with capture_output(), pytest.raises(LakeError, match=shown) as caught:
+        shell.run_cell_magic("lakesql", "", sql)
+    assert len("\n".join(caught.value._render_traceback_()).splitlines()) < 10
+
+
+def test_an_interrupt_ends_the_job_and_the_session_goes_on(shell, lake, monkeypatch):
+    context = lake.spark.sparkContext
+    # What is left in a notebook once the cell that made the session has ended.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    stop = threading.Event()
+
+    def interrupt():
+        while not context.statusTracker().getActiveStageIds():
+            if stop.wait(0.05):
+                return
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    try:
+        with pytest.raises(QueryInterrupted, match="cancelled"):
+            shell.run_cell_magic("lakesql", "", ENDLESS)
+    finally:
+        stop.set()
+        watcher.join()
+        signal.signal(signal.SIGINT, before)
+    assert not context.statusTracker().getActiveJobsIds()
+    assert cell(shell, "", "SELECT 1 AS one")[0].startswith("one\n")
+
+
+def test_a_failing_statement_ends_the_cell(shell):
+    with capture_output() as captured, pytest.raises(QueryError):
+        shell.run_cell_magic("lakesql", "", "SELECT 1; SELECT oops; SELECT 2")
+    assert len(captured.outputs) == 1
