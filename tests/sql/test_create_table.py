@@ -79,7 +79,7 @@ def test_types_of_flink():
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("CREATE TABLE t (id INT, PRIMARY KEY (id) USING lake", "expected )"),
+        ("CREATE TABLE t (id INT, PRIMARY KEY (id) USING lake", r"expected \)"),
         ("CREATE TABLE t (id INT PRIMARY KEY, PRIMARY KEY (id)) USING lake", "twice"),
         ("CREATE TABLE t (id INT DEFAULT 3) USING lake", "no defaults"),
         ("CREATE TABLE t (id INT, UNIQUE (id)) USING lake", "UNIQUE is not supported"),
