@@ -14,7 +14,6 @@ timestamp without time zone a naive one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Union
 
@@ -136,26 +135,6 @@ def conjuncts(predicate: Predicate) -> list[Predicate]:
     if isinstance(predicate, And):
         return [leaf for child in predicate.children for leaf in conjuncts(child)]
     return [predicate]
-
-
-def leaves(predicate: Predicate) -> Iterator[Predicate]:
-    """Yields the predicates that have no children."""
-    if isinstance(predicate, And | Or):
-        for child in predicate.children:
-            yield from leaves(child)
-    else:
-        yield predicate
-
-
-def columns(predicate: Predicate) -> list[str]:
-    """Returns the columns that a predicate names, each once, in order."""
-    named = (leaf.column for leaf in leaves(predicate) if not isinstance(leaf, Anything | And | Or))
-    return list(dict.fromkeys(named))
-
-
-def key_predicate(key: Sequence[tuple[str, Any]]) -> Predicate:
-    """Returns the predicate that wants exactly one key."""
-    return all_of(*(Comparison(column, "=", value) for column, value in key))
 
 
 def _literal(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -204,8 +203,3 @@ def naive_instants(values: Mapping[str, Any]) -> dict[str, dt.datetime]:
         for name, value in values.items()
         if isinstance(value, dt.datetime) and value.tzinfo is None
     }
-
-
-def is_nan(value: Any) -> bool:
-    """Tells whether a key value is NaN, which statistics have no place for."""
-    return isinstance(value, float) and math.isnan(value)
