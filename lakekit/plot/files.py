@@ -230,18 +230,15 @@ def _of_one_bucket(table: str, files: Sequence[Row], partition: str | None, buck
 
 
 def _runs(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Returns the runs with their files, lowest in the picture first: high levels, then large runs.
-
-    That is the order of age as a rule; the log does not keep when a run was written.
-    """
+    """Returns the runs with their files, lowest in the picture first: high levels, then old runs."""
     runs: dict[str, list[Row]] = {}
     for row in rows:
         runs.setdefault(row["run_id"] or row["path"], []).append(row)
-    return sorted(runs.items(), key=lambda run: (-(run[1][0]["level"] or 0), -_written(run[1])))
+    return sorted(runs.items(), key=lambda run: (-(run[1][0]["level"] or 0), _age(run[1])))
 
 
-def _written(members: Sequence[Row]) -> int:
-    return sum((row["rows"] or 0) + row["deleted_rows"] for row in members)
+def _age(members: Sequence[Row]) -> Any:
+    return min(row["modified_at"] for row in members)
 
 
 def _run_name(members: Sequence[Row]) -> str:
