@@ -313,5 +313,6 @@ def visible_properties(configuration: Mapping[str, str]) -> dict[str, str]:
     """Returns the properties that users set, options without prefix; what lakekit sets itself is left out."""
     options = {option.stored_name: option.name for option in OPTIONS.values()}
     shown = {options[key]: value for key, value in configuration.items() if key in options}
-    kept = {k: v for k, v in configuration.items() if k in DELTA_OPTIONS and _KEYED_NEEDS.get(k) != v}
+    own = {**_KEYED_NEEDS, "delta.dataSkippingNumIndexedCols": "-1"}
+    kept = {k: v for k, v in configuration.items() if k in DELTA_OPTIONS and own.get(k) != v}
     return dict(sorted({**shown, **kept}.items()))

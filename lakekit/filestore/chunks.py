@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakekit.filestore.keys import comparable, differs_from_next, key_columns, last_of_each_key
-from lakekit.filestore.layout import OPERATION, BucketLayout
+from lakekit.filestore.layout import OPERATION, BucketLayout, is_variant
 
 if TYPE_CHECKING:
     from lakekit.filestore.writer import BucketResult
@@ -68,8 +68,16 @@ def _typed(batch: pa.RecordBatch, layout: BucketLayout) -> pa.Table:
         fields.append(pa.field(OPERATION, pa.string()))
     for column in fields:
         values = batch.column(column.name)
+        if is_variant(column.type):
+            values = _whole_variant(values, column.type)
         columns.append(values if values.type == column.type else values.cast(column.type))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _whole_variant(values: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    """Gives null variants empty parts: Parquet's form of a variant has both parts required."""
+    parts = [pc.fill_null(part, b"") for part in (values.field(0), values.field(1))]
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=values.is_null())
 
 
 def _checked(table: pa.Table, layout: BucketLayout, result: BucketResult) -> pa.Table:

@@ -82,8 +82,33 @@ class BucketLayout:
 
 
 def _plain(column: pa.Field) -> pa.Field:
-    """Data files declare every top-level column nullable, as Spark's own do."""
-    return column.with_nullable(True)
+    """Data files declare every column and field nullable; only a variant's two parts must be there."""
+    return pa.field(column.name, _open_type(column.type))
+
+
+def _open_type(kind: pa.DataType) -> pa.DataType:
+    if is_variant(kind):
+        return pa.struct([pa.field("value", pa.binary(), nullable=False), VARIANT_METADATA])
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain(field) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _open_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_open_type(kind.key_type), _open_type(kind.item_type))
+    return kind
+
+
+VARIANT_METADATA = pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"})
+"""The second part of a variant, by which Arrow data from Spark tells one from a struct of two binaries."""
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """Returns whether a type is Spark's Arrow form of VARIANT."""
+    return (
+        pa.types.is_struct(kind)
+        and kind.num_fields == 2
+        and (kind.field(1).metadata or {}).get(b"variant") == b"true"
+    )
 
 
 def partition_text(value: Any, column: str) -> str:

@@ -78,11 +78,13 @@ class WriteTask:
         live_files: for each bucket, its pickled list of live `AddFile`s; pickled one by one so that a task unpacks
             only its own.
         run_id: identity of the sorted runs this write makes.
+        columns: names of the columns that come in, which Spark's own names do not tell (see `by_position`).
     """
 
     layout: BucketLayout
     live_files: Mapping[int, bytes]
     run_id: str
+    columns: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, layout: BucketLayout, files: Sequence[AddFile]) -> WriteTask:
@@ -99,7 +101,8 @@ class WriteTask:
         context = TaskContext.get()
         bucket = context.partitionId() if context is not None else 0
         live = pickle.loads(self.live_files[bucket]) if bucket in self.live_files else []
-        result = BucketWriter(self.layout, bucket, live, self.run_id).run(batches)
+        named = (batch.rename_columns(list(self.columns)) for batch in batches)
+        result = BucketWriter(self.layout, bucket, live, self.run_id).run(named)
         yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
 
 

@@ -161,7 +161,12 @@ class DeltaLog:
 
         Returns:
             True if the version is ours, False if somebody else's.
+
+        Raises:
+            TableNotFoundError: if the table is gone; only version 0 makes one.
         """
+        if version > 0 and not self.exists():
+            raise self._no_table()
         info = next((dict(a.fields) for a in actions if isinstance(a, CommitInfo)), {})
         stamp = max(info.get("timestamp", int(time.time() * 1000)), self._time_after(version - 1))
         info |= {"timestamp": stamp, "txnId": commit_id}
@@ -204,11 +209,14 @@ class DeltaLog:
         if start and not listing.checkpoints:  # the hint was wrong
             listing = Listing.of(self._store)
         if listing.latest < 0:
-            raise TableNotFoundError(
-                f"There is no Delta table at {self._store.root}.",
-                "Check the location, or create the table first.",
-            )
+            raise self._no_table()
         return listing
+
+    def _no_table(self) -> TableNotFoundError:
+        return TableNotFoundError(
+            f"There is no Delta table at {self._store.root}.",
+            "Check the location, or create the table first.",
+        )
 
     def _cache_holds(self) -> bool:
         return self._stamp is not None and self._store.info(self._stamp.path) == self._stamp

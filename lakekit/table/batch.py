@@ -43,3 +43,8 @@ def deletions(table: Table, rows: DataFrame, snapshot: Snapshot) -> DataFrame:
         F.col(quote(f.name)) if f.name in have else F.lit(None).cast(f.dataType).alias(f.name) for f in target
     ]
     return fitted.select(*columns, F.lit("D").alias(OPERATION))
+
+
+def by_position(rows: DataFrame) -> DataFrame:
+    """Returns the rows with columns c0, c1, …: `mapInArrow` cannot name one with a dot or backtick."""
+    return rows.toDF(*[f"c{i}" for i in range(len(rows.columns))])

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lakekit.filestore.keys import comparable, differs_from_next
 from lakekit.filestore.layout import ORDER
 from lakekit.names import BUCKET_COLUMN, quote
+from lakekit.table.batch import by_position
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,15 +37,18 @@ class PairChanges:
 
     Attributes:
         keys: the primary key; all changes of a key are in one Spark partition.
+        columns: names of the columns that come in.
         is_sorted: whether rows come sorted by key, version and order (a batch read), or in any order (a stream).
     """
 
     keys: tuple[str, ...]
     is_sorted: bool
+    columns: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yields the rows with `_change_kind` in place of `_change_type`, -U before its +U."""
         order = [*self.keys, VERSION, ORDER]
+        batches = (b.rename_columns(list(self.columns)) for b in batches)
         if not self.is_sorted:
             held = [b for b in batches if b.num_rows]
             if not held:
@@ -115,4 +119,5 @@ def changelog(feed: DataFrame, keys: tuple[str, ...], streaming: bool) -> DataFr
     ranked = renamed.withColumn(ORDER, F.when(gone, 0).otherwise(1)).repartition(*columns)
     if not streaming:
         ranked = ranked.sortWithinPartitions(*columns, VERSION, ORDER)
-    return ranked.mapInArrow(PairChanges(keys, not streaming), StructType(fields))
+    pair = PairChanges(keys, not streaming, tuple(ranked.columns))
+    return by_position(ranked).mapInArrow(pair, StructType(fields))

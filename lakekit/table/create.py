@@ -183,6 +183,8 @@ def _configuration(
     base = {
         "delta.enableChangeDataFeed": "true",
         "delta.enableDeletionVectors": "true",
+        # All columns have statistics; by default Spark would use those of the first 32 only.
+        "delta.dataSkippingNumIndexedCols": "-1",
         props.FORMAT_VERSION: str(props.SUPPORTED_FORMAT),
     }
     if key:

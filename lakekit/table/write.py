@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lakekit.errors import ConcurrentWriteError, ConstraintError, PrimaryKeyError
@@ -22,6 +22,7 @@ from lakekit.session.failures import spark_failure
 from lakekit.storage.actions import Action, AddFile, Metadata
 from lakekit.storage.protocol import check_writable
 from lakekit.storage.store import Store
+from lakekit.table import batch
 from lakekit.table.commit import Commit, Tally
 
 if TYPE_CHECKING:
@@ -161,7 +162,8 @@ def run_buckets(table: Table, rows: DataFrame, layout: BucketLayout, task: Write
         order.append(layout.sequence_field)
     shuffled = rows.withColumn(ORDER, F.monotonically_increasing_id()).repartition(layout.buckets, *keys)
     ordered = shuffled.sortWithinPartitions(*[F.col(quote(c)) for c in order], ORDER)
-    return collect_results(table, ordered.mapInArrow(task, RESULT_SCHEMA))
+    named = replace(task, columns=tuple(ordered.columns))
+    return collect_results(table, batch.by_position(ordered).mapInArrow(named, RESULT_SCHEMA))
 
 
 def collect_results(table: Table, results: DataFrame) -> list[BucketResult]:

@@ -60,9 +60,18 @@ def test_a_far_newer_state_is_reached(store):
 def test_one_look_when_nothing_changed(disk, monkeypatch):
     log = new_log(disk, 3)
     log.snapshot()
-    monkeypatch.setattr(Store, "list", None)
     extend(DeltaLog(disk), 3, 4)
+    monkeypatch.setattr(Store, "list", None)
     assert log.snapshot().version == 3
+
+
+def test_a_commit_does_not_bring_a_dropped_table_back(disk):
+    log = new_log(disk, 3)
+    log.snapshot()
+    shutil.rmtree(disk.root)
+    with pytest.raises(TableNotFoundError):
+        extend(log, 3, 4)
+    assert not log.exists()
 
 
 def test_a_table_made_anew_at_the_same_place(disk):
