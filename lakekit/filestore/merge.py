@@ -155,7 +155,7 @@ class _Source:
 
 def live_batches(store: Store, file: AddFile, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yields the rows of a data file that are not deleted, in the given schema; columns it lacks are null."""
-    dead = np.empty(0, dtype=np.int64)
+    dead: np.ndarray[Any, np.dtype[np.int64]] = np.empty(0, dtype=np.int64)
     if file.deletion_vector is not None:
         dead = np.frombuffer(read_vector(store, file.deletion_vector).to_array(), dtype=np.uint64).astype(
             np.int64

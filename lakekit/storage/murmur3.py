@@ -32,7 +32,7 @@ def spark_hash(columns: Sequence[ArrowColumn]) -> npt.NDArray[np.int32]:
         TypeError: if a column is of another type.
     """
     arrays = [_one_array(column) for column in columns]
-    seeds = np.full(len(arrays[0]), _SEED, dtype=np.uint32)
+    seeds: UInt32s = np.full(len(arrays[0]), _SEED, dtype=np.uint32)
     with np.errstate(over="ignore"):
         for array in arrays:
             hashed = _hash_array(array, seeds)
@@ -161,7 +161,7 @@ def _hash_bytes(
     whole = lengths // 4
     if data.size >= 4:
         # A view of every unaligned 4-byte word of the buffer.
-        words = np.ndarray((data.size - 3,), dtype="<u4", buffer=data, strides=(1,))
+        words: UInt32s = np.ndarray((data.size - 3,), dtype="<u4", buffer=data, strides=(1,))
         _mix_words(words, starts, whole, state)
     _mix_tails(data, starts + whole * 4, lengths % 4, state)
     return _finish(state, lengths.astype(np.uint32))
