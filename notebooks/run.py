@@ -34,8 +34,12 @@ def main() -> int:
     """Runs the notebooks of the command line; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", type=Path, default=[HERE / "01_keyed_table.ipynb"])
-    parser.add_argument("--out", type=Path, default=Path("build") / "notebooks", help="folder for the results")
-    parser.add_argument("--save", action="store_true", help="keep the outputs in the notebook (needs kaleido)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("build") / "notebooks", help="folder for the results"
+    )
+    parser.add_argument(
+        "--save", action="store_true", help="keep the outputs in the notebook (needs kaleido)"
+    )
     arguments = parser.parse_args()
     failed = [path for path in arguments.notebooks if not run(path, arguments.out, arguments.save)]
     return 1 if failed else 0
