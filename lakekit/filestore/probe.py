@@ -74,6 +74,11 @@ class FileProbe:
             offset += metadata.num_rows
         return hits
 
+    @property
+    def num_rows(self) -> int:
+        """The number of rows in the file, deleted ones included."""
+        return self.file.num_records if self.file.num_records is not None else self._open().metadata.num_rows
+
     def vector(self) -> BitMap64 | None:
         """Returns the file's deletion vector with the superseded rows added, or None if nothing was."""
         if not self.superseded:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakekit.filestore.encoding import parquet_options
 from lakekit.filestore.layout import BucketLayout, PartitionValues, folder_of
 from lakekit.names import BUCKET_COLUMN
 from lakekit.storage.actions import AddFile
@@ -75,14 +76,8 @@ class RunWriter:
         if self._writer is None or self._stats is None:
             self._path = f"{folder_of(self.partition, self.bucket)}/part-{uuid.uuid4()}.parquet"
             self._sink = self.store.open_output(self._path)
-            self._writer = pq.ParquetWriter(
-                self._sink,
-                self.layout.schema,
-                compression="zstd",
-                compression_level=1,
-                write_page_index=True,
-                store_schema=False,
-            )
+            options = parquet_options(self.layout.schema)
+            self._writer = pq.ParquetWriter(self._sink, self.layout.schema, **options)
             self._stats = StatsCollector(self.layout.schema, set(self.layout.sort_columns))
         return self._writer, self._stats
 

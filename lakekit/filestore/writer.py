@@ -206,12 +206,12 @@ class BucketWriter:
         now = int(time.time() * 1000)
         for probe in self._probes:
             vector = probe.vector()
+            if vector is not None:
+                self.result.removed.append(probe.file.remove(now, data_change=True))
+                if len(vector) < probe.num_rows:
+                    touched = probe.file.with_vector(self._vectors.add(vector), probe.num_rows)
+                    self.result.added.append(touched)
             probe.close()
-            if vector is None:
-                continue
-            self.result.removed.append(probe.file.remove(now, data_change=True))
-            if probe.file.num_records is None or len(vector) < probe.file.num_records:
-                self.result.added.append(probe.file.with_vector(self._vectors.add(vector)))
         self._run, self._probes, self._partition = None, [], None
 
     def _discard(self) -> None:

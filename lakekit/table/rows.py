@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,13 +71,23 @@ def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: StructType) -> pa.Tab
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {}
     for name in names or [f.name for f in schema]:
+        kind = types.get(name.lower())
         values = [row.get(name) for row in rows]
+        if kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None:
+            values = [_instant(value) for value in values]
         try:
-            columns[name] = pa.array(values, type=types.get(name.lower()))
+            columns[name] = pa.array(values, type=kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
-            wanted = types.get(name.lower(), "one type")
+            wanted = kind or "one type"
             raise SchemaMismatchError(
                 f"The values of column '{name}' do not fit {wanted}: {str(error).splitlines()[0]}.",
                 "Correct the values, or cast them before they are written.",
             ) from None
     return pa.table(columns)
+
+
+def _instant(value: Any) -> Any:
+    """Takes a naive datetime as local time, as PySpark does, so that collected rows can be written back."""
+    if isinstance(value, dt.datetime) and value.tzinfo is None:
+        return value.astimezone(dt.timezone.utc)
+    return value

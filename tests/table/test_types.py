@@ -58,3 +58,13 @@ def test_every_key_type_finds_its_row(lake: lakekit.Lake) -> None:
     assert key is not None
     assert (table.get(**key.asDict()) or {}).get("v") == 1
     assert table.delete(row.drop("v")).rows_deleted == 1
+
+
+def test_spark_finds_nan_and_negative_zero_in_our_files(lake: lakekit.Lake) -> None:
+    table = lake.create_table("floats", "id INT, x DOUBLE", primary_key=["id"], buckets=1)
+    table.upsert(
+        [{"id": 1, "x": float("nan")}, {"id": 2, "x": -0.0}, {"id": 3, "x": 7.0}, {"id": 4, "x": None}]
+    )
+    queries = {"x > 5": [1, 3], "x >= 7": [1, 3], "x = double('NaN')": [1], "x = 0.0": [2], "x < 1": [2]}
+    found = {q: sorted(r["id"] for r in table.to_df().where(q).collect()) for q in queries}
+    assert found == queries
