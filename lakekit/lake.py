@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from lakekit.errors import SessionError
+from lakekit.session.interrupts import interrupted, persistently
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -208,14 +209,21 @@ class Lake:
         PySpark's own handler for that lives only as long as the notebook cell which made the session.
         """
         tag = f"lakekit-{uuid.uuid4().hex}"
-        self.spark.addTag(tag)
+        spark = self.spark
+        spark.addTag(tag)
         try:
             yield
-        except KeyboardInterrupt:
-            self.spark.interruptTag(tag)
-            raise
+        except BaseException as error:
+            if not interrupted(error):
+                raise
+            persistently(spark.interruptTag, tag)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            raise KeyboardInterrupt from error
         finally:
-            self.spark.removeTag(tag)
+            # A session that has died says so in the error that is on its way already.
+            with suppress(Exception):
+                spark.removeTag(tag)
 
     def stop(self) -> None:
         """Ends background work, and the Spark session if lakekit started it."""

@@ -27,7 +27,8 @@ SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lakekit.Lake]:
     """A Lake on a local Spark, in an empty warehouse."""
     warehouse = tmp_path_factory.mktemp("lake") / "warehouse"
-    with lakekit.connect(warehouse, config={"spark.driver.memory": DRIVER_MEMORY}) as opened:
+    settings = {"spark.driver.memory": DRIVER_MEMORY, "spark.hadoop.fs.s3a.secret.key": "a secret"}
+    with lakekit.connect(warehouse, config=settings) as opened:
         yield opened
 
 

@@ -28,6 +28,9 @@ DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _RESERVED = {"spark.sql.warehouse.dir": "warehouse=", "spark.remote": "remote="}
 # Settings of which both the user's part and lakekit's part must be there, and what stands between them.
 JOINED = {"spark.sql.extensions": ",", "spark.jars": ",", "spark.driver.extraJavaOptions": " "}
+# What the JVM must know when it starts. The rest follows over a socket: everybody can read a command line, and
+# settings may be secrets.
+_AT_LAUNCH = ("spark.driver.", "spark.jars", "spark.local.dir", "spark.master", "spark.submit.")
 _GIB = 1 << 30
 
 
@@ -158,8 +161,9 @@ def _launch(settings: Mapping[str, str], log: Path) -> SparkSession:
     from pyspark.sql import SparkSession
 
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    at_launch = [(key, value) for key, value in settings.items() if key.startswith(_AT_LAUNCH)]
     with log.open("ab") as stderr:
-        gateway = launch_gateway(conf, {"stderr": stderr})
+        gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(at_launch), {"stderr": stderr})
     # Hadoop, which reads user.dir anew, gets the user's folder back: relative paths in SQL mean that one.
     gateway.jvm.java.lang.System.setProperty("user.dir", os.getcwd())
     gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()

@@ -141,3 +141,14 @@ def test_an_interrupt_stops_the_jobs_inside(lake, monkeypatch):
         watcher.join()
         signal.signal(signal.SIGINT, before)
     assert lake.spark.sql("SELECT 1").collect() == [(1,)]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads the command line of a process")
+def test_secrets_are_neither_on_the_command_line_nor_shown(lake):
+    context = lake.spark.sparkContext
+    with open(f"/proc/{context._gateway.proc.pid}/cmdline") as command_line:
+        arguments = command_line.read()
+    assert context._jsc.hadoopConfiguration().get("fs.s3a.secret.key") == "a secret"
+    assert "spark.driver.memory" in arguments
+    for text in (arguments, lake.log_file.read_text(), repr(lake), repr(vars(lake))):
+        assert "a secret" not in text
