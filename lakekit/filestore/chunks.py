@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +11,7 @@ import pyarrow.compute as pc
 
 from lakekit.filestore.keys import comparable, differs_from_next, key_columns, last_of_each_key
 from lakekit.filestore.layout import OPERATION, BucketLayout, is_variant
-
-if TYPE_CHECKING:
-    from lakekit.filestore.writer import BucketResult
+from lakekit.filestore.result import BucketResult
 
 CHUNK_BYTES = 64 << 20
 """Bytes of Arrow data handled at once: the memory of a writer is a small multiple of it, whatever the batch."""

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from lakekit.filestore.compaction import Unit
 from lakekit.filestore.layout import BucketLayout
+from lakekit.filestore.result import BucketResult
 from lakekit.filestore.runs import RunWriter
-from lakekit.filestore.writer import BucketResult
 from lakekit.storage.actions import AddFile
 from lakekit.storage.store import Store
 from lakekit.storage.vectors import read_vector

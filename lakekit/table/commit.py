@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lakekit.filestore.writer import BucketResult
+from lakekit.filestore.result import BucketResult
 from lakekit.storage.actions import AddFile, RemoveFile
 
 

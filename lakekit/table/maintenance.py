@@ -17,7 +17,7 @@ from lakekit.filestore.compaction import Triggers, Unit, pick, pick_all
 from lakekit.filestore.conflicts import BucketId, Footprint, Isolation, Verdict
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.merge import MergeTask
-from lakekit.filestore.writer import RESULT_SCHEMA, BucketResult
+from lakekit.filestore.result import RESULT_SCHEMA, BucketResult
 from lakekit.storage.actions import AddFile, RemoveFile
 from lakekit.storage.protocol import check_writable
 from lakekit.table.commit import Commit, Tally

@@ -16,7 +16,8 @@ from lakekit.errors import ConcurrentWriteError, ConstraintError, PrimaryKeyErro
 from lakekit.filestore.commit import Outcome, Proposal
 from lakekit.filestore.conflicts import Footprint, Isolation, Verdict
 from lakekit.filestore.layout import ORDER, BucketLayout
-from lakekit.filestore.writer import RESULT_SCHEMA, BucketResult, WriteTask, delete_new_files
+from lakekit.filestore.result import RESULT_SCHEMA, BucketResult
+from lakekit.filestore.writer import WriteTask, delete_new_files
 from lakekit.names import quote
 from lakekit.session.failures import spark_failure
 from lakekit.storage.actions import Action, AddFile, Metadata

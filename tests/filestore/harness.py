@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from lakekit.filestore.compaction import Unit
 from lakekit.filestore.layout import OPERATION, BucketLayout
 from lakekit.filestore.merge import merge_unit
-from lakekit.filestore.writer import BucketResult, BucketWriter
+from lakekit.filestore.result import BucketResult
+from lakekit.filestore.writer import BucketWriter
 from lakekit.storage.actions import AddFile
 from lakekit.storage.stats import column_types
 from lakekit.storage.vectors import read_vector
