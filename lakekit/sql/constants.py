@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from lakekit.skipping.predicate import And, Anything, Comparison, In, IsNull, Or, Predicate, any_of
 from lakekit.skipping.values import INTEGER_BITS, Columns, char_length
+from lakekit.sql import parameters
 from lakekit.sql.predicates import Constant, simple_value
+from lakekit.sql.text import SqlText
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,7 +106,10 @@ def _computed(
         columns.append(f"({expression}) AS a{index}, {cast} AS b{index}")
     try:
         # Over a row of VALUES the optimizer computes it all, and no job is run.
-        frame = spark.sql(f"SELECT {', '.join(columns)} FROM VALUES (0)", args=dict(params))
+        query, bound = parameters.bind(
+            SqlText.generated(f"SELECT {', '.join(columns)} FROM VALUES (0)"), params
+        )
+        frame = spark.sql(str(query), args=bound)
         types = [field.dataType.simpleString() for field in frame.schema]
         row = frame.collect()[0]
     except Exception:

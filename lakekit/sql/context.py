@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -17,12 +14,12 @@ from lakekit.errors import (
     DatabaseNotFoundError,
     InvalidNameError,
     LakeError,
-    QueryError,
     TableNotFoundError,
     UnsupportedTableError,
 )
 from lakekit.names import TableName, quote
 from lakekit.properties import FORMAT_VERSION
+from lakekit.sql import parameters
 from lakekit.sql.failures import translate
 from lakekit.sql.lexer import Kind, string_value, tokenize
 from lakekit.sql.parse import Name
@@ -57,7 +54,6 @@ class Context:
         self.params = params
         self.source = source
         self._tables: dict[tuple[str, ...], Table | None] = {}
-        self._used_views: list[str] = []
 
     @property
     def settings(self) -> dict[str, str]:
@@ -73,7 +69,9 @@ class Context:
             LakeError: if Spark refuses it.
         """
         with self.translated(statement):
-            return self.lake.spark.sql(str(statement), args=self.args(str(statement)))
+            bound, values = parameters.bind(statement, self.params)
+        with self.translated(bound):
+            return self.lake.spark.sql(str(bound), args=values)
 
     @contextlib.contextmanager
     def translated(self, statement: SqlText) -> Iterator[None]:
@@ -88,31 +86,6 @@ class Context:
                 params=list(self.params),
                 tables=self._known_tables,
                 databases=self._known_databases,
-            ) from None
-
-    def args(self, statement: str) -> dict[str, Any]:
-        """Returns the parameters that a statement names, as values Spark can bind.
-
-        Raises:
-            QueryError: if a value is of a type that has no SQL value.
-        """
-        found = {}
-        tokens = tokenize(statement)
-        for before, token in pairwise(tokens):
-            if before.at(":") and before.end == token.start and token.text in self.params:
-                found[token.text] = self._bindable(token.text)
-        return found
-
-    def _bindable(self, name: str) -> Any:
-        value = self.params[name]
-        if hasattr(value, "item") and hasattr(value, "dtype") and getattr(value, "shape", None) == ():
-            value = value.item()
-        try:
-            return _column(value)
-        except TypeError:
-            raise QueryError(
-                f"The value of parameter :{name} is a {type(value).__name__}, which is no SQL value.",
-                "Pass a number, a text, bytes, a date, a time, or a list or dict of those.",
             ) from None
 
     def value(self, expression: str) -> Any:
@@ -236,31 +209,6 @@ class Context:
         while len(kept) > _KEPT_VIEWS:
             self.lake.spark.catalog.dropTempView(kept.popleft())
         return name
-
-
-_SCALARS = (bool, int, float, Decimal, str, bytes, dt.date, dt.timedelta)
-
-
-def _column(value: Any) -> Any:
-    """Returns a value that Spark binds: itself, or a column for what its SQL has no literal for."""
-    from pyspark.sql import functions as F
-
-    if value is None or isinstance(value, _SCALARS):
-        return value
-    if isinstance(value, dict):
-        return F.create_map(*[_as_column(part) for pair in value.items() for part in pair])
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return F.array(*[_as_column(item) for item in value])
-    if isinstance(value, bytearray):
-        return bytes(value)
-    raise TypeError(type(value).__name__)
-
-
-def _as_column(value: Any) -> Any:
-    from pyspark.sql import functions as F
-
-    bound = _column(value)
-    return F.lit(bound) if bound is None or isinstance(bound, _SCALARS) else bound
 
 
 def _has_no_format(root: str) -> bool:

@@ -13,7 +13,7 @@ from lakekit.errors import ColumnNotFoundError, QueryError, SchemaMismatchError
 from lakekit.filestore.layout import OPERATION
 from lakekit.names import quote
 from lakekit.schema import type_text
-from lakekit.sql import frames, hints
+from lakekit.sql import frames, hints, parameters
 from lakekit.sql.assign import check_not_empty, projection, read_assignments, resolve_assignments
 from lakekit.sql.context import Context
 from lakekit.sql.failures import SyntaxAt
@@ -334,5 +334,6 @@ def _by_delta(context: Context, statement: Statement, table: Table, target: Targ
     behind = Statement(named).cursor(statement.verb_index)
     behind.skip_until(lambda c: c.at("WHERE") or c.at("SET"))
     final = rewrite(context, named, behind.index)
-    with context.translated(final):
-        return frames.commit(context, append.statement(table, str(final), context.args(str(final))))
+    bound, values = parameters.bind(final, context.params)
+    with context.translated(bound):
+        return frames.commit(context, append.statement(table, str(bound), values))

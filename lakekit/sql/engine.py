@@ -126,9 +126,9 @@ def _query_start(statement: Statement) -> int | None:
         cursor.index = 1
         while cursor.peek().keyword in ("EXTENDED", "CODEGEN", "COST", "FORMATTED", "LOGICAL", "QUERY"):
             cursor.index += 1
-        return (
-            cursor.index if _begins_query(cursor) and not (verb != "EXPLAIN" and cursor.at("TABLE")) else None
-        )
+        # DESCRIBE TABLE t is about the table, DESCRIBE QUERY TABLE t about its rows.
+        names_table = verb != "EXPLAIN" and cursor.index == 1 and cursor.at("TABLE")
+        return cursor.index if _begins_query(cursor) and not names_table else None
     if verb in ("CREATE", "CACHE", "REPLACE", "ALTER"):
         cursor.skip_until(lambda c: c.at("AS") and _begins_query(Cursor(c.tokens, c.index + 1)))
         return None if cursor.done else cursor.index + 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from lakekit.errors import ColumnNotFoundError, SchemaMismatchError
 from lakekit.names import literal, quote
-from lakekit.sql import frames
+from lakekit.sql import frames, parameters
 from lakekit.sql.assign import Assigned, new_value, read_assignments, resolve_assignments
 from lakekit.sql.context import Context
 from lakekit.sql.dml import at_version, qualifiers, target_table
@@ -441,5 +441,6 @@ def _by_delta(context: Context, statement: Statement, table: Table, wanted: Merg
     if target.hint is not None:
         edits.append(Edit(target.hint[1], target.hint[1] + len(target.hint[0]), ""))
     final = statement.sql.replace(edits)
-    with context.translated(final):
-        return frames.commit(context, append.statement(table, str(final), context.args(str(final))))
+    bound, values = parameters.bind(final, context.params)
+    with context.translated(bound):
+        return frames.commit(context, append.statement(table, str(bound), values))

@@ -15,16 +15,8 @@ from lakekit.sql.text import SqlText
 @pytest.mark.parametrize(
     "value",
     [
-        1,
-        "it's; :x --",
-        None,
-        True,
-        1.5,
-        Decimal("1.50"),
-        dt.date(2020, 1, 2),
-        b"\x00\xff",
-        [1, 2, None],
-        {"k": [1]},
+        *(1, "it's; :x --", None, True, 1.5, Decimal("1.50"), dt.date(2020, 1, 2), b"\x00\xff"),
+        *([1, 2**40, None], [], {"k": [1], "l": [None]}, [["a"], []]),
     ],
 )
 def test_values_come_back(run, value):
@@ -33,6 +25,8 @@ def test_values_come_back(run, value):
 
 def test_scalars_of_numpy(run):
     assert run("SELECT :a + :b", a=np.int64(2), b=np.float64(0.5)) == [(2.5,)]
+    assert run("SELECT :a", a=np.array([1, 2])) == [([1, 2],)]
+    assert run("SELECT :d", d=np.datetime64("2020-01-02")) == [(dt.datetime(2020, 1, 2),)]  # noqa: DTZ001
 
 
 def test_what_is_no_parameter(run):
@@ -41,10 +35,15 @@ def test_what_is_no_parameter(run):
     assert run(query, unused=object()) == [('{"a":1}', ":x", [2], {"a:b": 1}, None)]
 
 
+def test_a_list_of_keys(run, orders):
+    query = "SELECT id FROM orders WHERE array_contains(:ids, id) AND dt = :ids_dt ORDER BY id"
+    assert run(query, ids=[1, 2, 3, None], ids_dt="a") == [(1,), (2,)]
+
+
 def test_missing_and_unbindable(run):
     with pytest.raises(QueryError, match=r":amuont.*no value.*Did you mean 'amount'"):
         run("SELECT :amuont", amount=1)
-    with pytest.raises(QueryError, match=":v is a object"):
+    with pytest.raises(QueryError, match=":v is or holds a object"):
         run("SELECT :v", v=object())
 
 
@@ -74,9 +73,9 @@ def test_the_place_is_in_what_the_user_wrote(run, orders):
 
 
 def test_the_place_behind_replaced_tables(run, orders):
-    with pytest.raises(QueryError, match=r"line 1, column 70"):
+    with pytest.raises(QueryError, match=r"line 1, column 73"):
         run("SELECT * FROM orders o JOIN orders VERSION AS OF 1 p ON o.id = p.id AND p.colour = 1")
-    with pytest.raises(QueryError, match=r"line 1, column 28"):
+    with pytest.raises(QueryError, match=r"line 1, column 29"):
         run("SELECT id FROM orders WHERE amont > 1")
     with pytest.raises(QueryError, match=r"SYNTAX_ERROR(.|\n)*line 2, column 7"):
         run("SELECT id\nFROM orders GROUPED BY id")
