@@ -27,7 +27,7 @@ from nbclient.exceptions import CellExecutionError
 HERE = Path(__file__).resolve().parent
 PLOTLY = "application/vnd.plotly.v1+json"
 CELL_TIMEOUT = 600
-IMAGE = {"width": 900, "scale": 1.5}
+IMAGE = {"width": 900}
 
 
 def main() -> int:
