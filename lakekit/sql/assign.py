@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lakekit.errors import ColumnNotFoundError, QueryError
+from lakekit.errors import ColumnNotFoundError
 from lakekit.names import literal, quote
 from lakekit.schema import type_text
 from lakekit.sql.failures import SyntaxAt
@@ -154,9 +154,3 @@ def projection(schema: StructType, assigned: Mapping[str, Assigned], alias: str)
         new_value(column, assigned.get(column.name), (alias, column.name)) + f" AS {quote(column.name)}"
         for column in schema.fields
     ]
-
-
-def check_not_empty(assignments: Mapping[str, Assigned], table: str) -> None:
-    """Refuses an UPDATE that sets nothing."""
-    if not assignments:
-        raise QueryError(f"The UPDATE of table {table} sets no column.", "Give at least one assignment.")

@@ -17,7 +17,7 @@ from lakekit.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
-from lakekit.names import TableName, quote
+from lakekit.names import TableName, quote, split_name
 from lakekit.properties import FORMAT_VERSION
 from lakekit.sql import parameters
 from lakekit.sql.failures import translate
@@ -119,8 +119,7 @@ class Context:
         if name.expression is None:
             return name.parts
         value = self.value(text[name.expression[0] : name.expression[1]])
-        tokens = tokenize(str(value))
-        return tuple(t.name for t in tokens if t.is_identifier)
+        return tuple(split_name(str(value)))
 
     def table_name(self, parts: Sequence[str]) -> TableName | None:
         """Returns the name of the table of the lake that the parts could mean, or None."""

@@ -39,7 +39,6 @@ class Definition:
     name: Name
     if_not_exists: bool = False
     replaces: bool = False
-    format: str | None = None
     columns: list[StructField] = field(default_factory=list)
     primary_key: list[str] = field(default_factory=list)
     partition_by: list[str] = field(default_factory=list)
@@ -276,7 +275,7 @@ def _type(cursor: Cursor, statement: Statement) -> str:
 
 def _clause(cursor: Cursor, statement: Statement, wanted: Definition) -> None:
     if cursor.accept("USING"):
-        wanted.format = cursor.identifier("a format").name
+        cursor.identifier("a format")
     elif cursor.accept("PARTITIONED", "BY"):
         _partitions(cursor, statement, wanted)
     elif cursor.accept("CLUSTERED", "BY"):

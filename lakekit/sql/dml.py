@@ -14,7 +14,7 @@ from lakekit.filestore.layout import OPERATION
 from lakekit.names import quote
 from lakekit.schema import type_text
 from lakekit.sql import frames, hints, parameters
-from lakekit.sql.assign import check_not_empty, projection, read_assignments, resolve_assignments
+from lakekit.sql.assign import projection, read_assignments, resolve_assignments
 from lakekit.sql.context import Context
 from lakekit.sql.failures import SyntaxAt
 from lakekit.sql.keys import Changes
@@ -25,7 +25,7 @@ from lakekit.sql.text import Edit, SqlText
 from lakekit.table import append
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructField
 
     from lakekit.table.table import Table
@@ -201,14 +201,29 @@ def _shaped(
             f" {len(rows.columns)} ({', '.join(rows.columns)}).",
             "Name the columns that the query gives: INSERT INTO table (a, b) SELECT …, or use BY NAME.",
         )
+    strict = str(table.lake.spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
     # By position, because a query may have two columns of one name.
     given = rows.toDF(*[f"__lake_{i}" for i in range(len(names))])
     place = {name: f"__lake_{i}" for i, name in enumerate(names)}
     chosen = []
     for column in schema.fields:
         value = F.col(place[column.name]) if column.name in place else F.lit(fixed.get(column.name))
-        chosen.append(value.cast(column.dataType).alias(column.name))
+        chosen.append(_stored(value, column, strict).alias(column.name))
     return given.select(*chosen)
+
+
+def _stored(value: Column, column: StructField, strict: bool) -> Column:
+    """Returns a value cast to a column's type; one that does not fit fails, also where a cast would make null of it.
+
+    Spark's ANSI mode does that by itself; without it, INSERT is as strict in Spark too.
+    """
+    from pyspark.sql import functions as F
+
+    if strict:
+        return value.cast(column.dataType)
+    tried = value.try_cast(column.dataType)
+    message = F.lit(f"A value for column {column.name} does not fit {column.dataType.simpleString()}.")
+    return F.when(value.isNotNull() & tried.isNull(), F.raise_error(message)).otherwise(tried)
 
 
 # DELETE, UPDATE, TRUNCATE
@@ -285,7 +300,6 @@ def update(context: Context, statement: Statement) -> DataFrame | None:
     where = _where(cursor, statement)
     schema, alias = table.schema, target.alias or table.name.table
     assigned = resolve_assignments(assignments, schema, str(table.name), qualifiers(table, target.alias))
-    check_not_empty(assigned, str(table.name))
     if not table.primary_key:
         return _by_delta(context, statement, table, target)
     moves = any(column in assigned for column in table.primary_key)

@@ -68,13 +68,14 @@ def _run(lake: Lake, source: str, span: tuple[int, int], params: Mapping[str, An
 
 def _create(context: Context, statement: Statement) -> DataFrame | None:
     cursor = statement.cursor()
+    replaces = cursor.accept("CREATE", "OR", "REPLACE") or cursor.accept("REPLACE")
     cursor.accept("CREATE")
-    cursor.accept("OR")
-    cursor.accept("REPLACE")
     while cursor.peek().keyword in ("EXTERNAL", "TEMPORARY", "TEMP"):
         cursor.index += 1
-    if not cursor.at("TABLE"):
+    if not cursor.accept("TABLE"):
         return None
+    if replaces and context.find(context.parts(cursor.name(), statement.text)) is not None:
+        raise cursor.error("a table of the lake cannot be replaced; use DROP TABLE first")
     return create.create_like(context, statement) or create.create(context, statement)
 
 
@@ -196,7 +197,6 @@ _WRITES = (
     ("DELETE", "FROM"),
     ("UPDATE",),
     ("COPY", "INTO"),
-    ("LOAD", "DATA"),
 )
 
 _BEFORE_NAME = {

@@ -139,6 +139,12 @@ def test_if_not_exists(run):
         run("CREATE TABLE once (id INT PRIMARY KEY) USING lake")
     with pytest.raises(QueryError, match="cannot be replaced"):
         run("CREATE OR REPLACE TABLE once (id INT PRIMARY KEY) USING lake")
+    for statement in (
+        "CREATE OR REPLACE TABLE once USING delta AS SELECT 1",
+        "REPLACE TABLE once (id INT) USING csv",
+    ):
+        with pytest.raises(QueryError, match="cannot be replaced"):
+            run(statement)
 
 
 def test_other_formats_go_to_spark(lake, run, database):

@@ -134,3 +134,14 @@ def test_append_tables(run):
     assert sorted(run("SELECT * FROM logs"), key=str) == [(1, "a"), (None, "b")]
     run("INSERT OVERWRITE logs VALUES (2, 'c')")
     assert run("SELECT * FROM logs") == [(2, "c")]
+
+
+def test_values_that_do_not_fit_are_refused_without_ansi_mode_too(lake, run, orders):
+    lake.spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        run("INSERT INTO orders VALUES ('9', 'n', '1.5', 7)")
+        with pytest.raises(LakeError, match="column id does not fit bigint"):
+            run("INSERT INTO orders VALUES ('nine', 'n', 1, 'x')")
+    finally:
+        lake.spark.conf.set("spark.sql.ansi.enabled", "true")
+    assert run("SELECT amount, note FROM orders WHERE id = 9") == [(1.5, "7")]

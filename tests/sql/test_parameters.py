@@ -77,7 +77,7 @@ def test_the_place_behind_replaced_tables(run, orders):
         run("SELECT * FROM orders o JOIN orders VERSION AS OF 1 p ON o.id = p.id AND p.colour = 1")
     with pytest.raises(QueryError, match=r"line 1, column 29"):
         run("SELECT id FROM orders WHERE amont > 1")
-    with pytest.raises(QueryError, match=r"SYNTAX_ERROR(.|\n)*line 2, column 7"):
+    with pytest.raises(QueryError, match=r"SYNTAX_ERROR(.|\n)*line 2, column 21"):
         run("SELECT id\nFROM orders GROUPED BY id")
 
 
