@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import shlex
 import shutil
@@ -31,6 +32,7 @@ JOINED = {"spark.sql.extensions": ",", "spark.jars": ",", "spark.driver.extraJav
 # What the JVM must know when it starts. The rest follows over a socket: everybody can read a command line, and
 # settings may be secrets.
 _AT_LAUNCH = ("spark.driver.", "spark.jars", "spark.local.dir", "spark.master", "spark.submit.")
+_CGROUP = Path("/sys/fs/cgroup")
 _GIB = 1 << 30
 
 
@@ -53,10 +55,12 @@ def check_config(config: Mapping[str, object] | None) -> dict[str, str]:
 
 
 def cores() -> int:
-    """Returns how many cores this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Returns how many cores this process may use: those of the machine, or of its container."""
+    allowed = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):  # no such file, or "max" in it
+        quota, period = map(int, (_CGROUP / "cpu.max").read_text().split())
+        allowed = min(allowed, max(1, math.ceil(quota / period)))
+    return allowed
 
 
 def memory() -> int:
@@ -66,11 +70,9 @@ def memory() -> int:
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         limits.append(8 * _GIB)  # Windows tells it only through its own API
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            limits.append(int(Path(path).read_text()))
-        except (OSError, ValueError):
-            continue
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            limits.append(int((_CGROUP / name).read_text()))
     return min(limits)
 
 

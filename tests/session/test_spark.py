@@ -58,6 +58,17 @@ def test_the_heap_is_a_share_of_the_memory(total, heap_mib):
     assert spark.driver_memory(total) == heap_mib
 
 
+def test_the_limits_of_a_container_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(spark, "_CGROUP", tmp_path)
+    free = spark.cores(), spark.memory()
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert (spark.cores(), spark.memory()) == free
+    (tmp_path / "cpu.max").write_text("50000 100000\n")
+    (tmp_path / "memory.max").write_text(f"{GIB // 4}\n")
+    assert (spark.cores(), spark.memory()) == (1, GIB // 4)
+
+
 def test_this_machine_has_cores_and_memory():
     assert spark.cores() >= 1
     assert spark.memory() > GIB // 4
