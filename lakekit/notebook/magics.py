@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -87,8 +86,10 @@ class LakeMagics(Magics):
 
     def _bind(self, statement: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the values of the names that stand in the statement."""
+        from lakekit.sql import parameters
+
         bound: dict[str, Any] = {}
-        for name in parameter_names(statement):
+        for name in parameters.names(statement):
             if name in given:
                 bound[name] = given[name]
             elif name in self._variables:
@@ -131,19 +132,6 @@ def _statements(text: str) -> list[str]:
     from lakekit.sql.lexer import split_spans
 
     return [re.sub(r"\S", " ", text[:start]) + text[start:end] for start, end in split_spans(text)]
-
-
-def parameter_names(statement: str) -> list[str]:
-    """Returns the names of the ``:name`` parameters of a statement, in order, each once."""
-    from lakekit.sql.lexer import Kind, tokenize
-
-    tokens = tokenize(statement)
-    names = (
-        word.text
-        for colon, word in pairwise(tokens)
-        if colon.at(":") and word.kind is Kind.WORD and colon.end == word.start
-    )
-    return list(dict.fromkeys(names))
 
 
 def _open_lake() -> Lake:

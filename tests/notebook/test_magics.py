@@ -15,7 +15,6 @@ from pyspark.sql import Row
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from lakekit.errors import InvalidOptionError, QueryError
-from lakekit.notebook.magics import parameter_names
 from lakekit.notebook.running import QueryInterrupted
 from lakekit.table.commit import Commit
 
@@ -321,18 +320,3 @@ def test_help_names_every_option(ipython):
 
     text = ipython.find_line_magic("lakesql").__doc__
     assert all(option in text for option in OPTIONS)
-
-
-@pytest.mark.parametrize(
-    ("sql", "names"),
-    [
-        ("SELECT :a + :b - :a", ["a", "b"]),
-        ("SELECT ':a', \":b\", `:c` -- :d\n/* :e */", []),
-        ("SELECT x::int, '{\"a\":1}'", []),
-        ("WHERE d = DATE :a", ["a"]),
-        ("label: BEGIN SELECT 1; END", []),
-        ("SELECT a[1], map(1, 2)", []),
-    ],
-)
-def test_parameter_names(sql, names):
-    assert parameter_names(sql) == names

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lakekit import QueryError, TableNotFoundError
+from lakekit.sql import parameters
 from lakekit.sql.engine import execute_script
 from lakekit.sql.failures import SyntaxAt, place, syntax_error, translate
 from lakekit.sql.text import SqlText
@@ -103,3 +104,18 @@ def test_other_errors_are_passed_on():
     error = TableNotFoundError("x")
     assert translate(error, SqlText.user("x"), "x") is error
     assert "boom" in str(translate(ValueError("boom"), SqlText.user("x"), "x"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT :a + :b - :a", ["a", "b"]),
+        ("SELECT ':a', \":b\", `:c` -- :d\n/* :e */", []),
+        ("SELECT x::int, '{\"a\":1}'", []),
+        ("WHERE d = DATE :a", ["a"]),
+        ("CREATE TABLE t (s STRUCT<a:INT, b:STRING>)", []),
+        ("SELECT a[1], map(1, 2)", []),
+    ],
+)
+def test_names_of_parameters(sql, expected):
+    assert parameters.names(sql) == expected
