@@ -22,7 +22,6 @@ from xml.sax.saxutils import quoteattr
 from lakekit.errors import SetupError
 from lakekit.session.java import find_java
 
-MAVEN_CENTRAL = "https://repo1.maven.org/maven2/"
 _COORDINATE = re.compile(r"([\w.-]+):([\w.-]+):([\w.-]+)\Z")
 _TIMEOUT_S = 900
 
@@ -115,7 +114,7 @@ def _write_listing(listing: Path, cache: Path, wanted: list[str], jars: list[Pat
 
 
 def _run_ivy(coordinates: list[str], cache: Path) -> list[Path]:
-    repository = os.environ.get("LAKEKIT_MAVEN_REPOSITORY") or MAVEN_CENTRAL
+    repository = os.environ.get("LAKEKIT_MAVEN_REPOSITORY", "")
     ivy = next((spark_home() / "jars").glob("ivy-*.jar"), None)
     if ivy is None:
         raise SetupError(
@@ -145,14 +144,15 @@ def _run_ivy(coordinates: list[str], cache: Path) -> list[Path]:
 
 
 def _settings_xml(ivy_cache: Path, repository: str) -> str:
-    root = quoteattr(repository if repository.endswith("/") else repository + "/")
+    # Without a root, Ivy's resolver asks Maven Central.
+    root = f" root={quoteattr(repository.rstrip('/') + '/')}" if repository else ""
     return f"""<ivysettings>
   <settings defaultResolver="maven"/>
   <caches defaultCacheDir={quoteattr(str(ivy_cache))}/>
   <timeout-constraints>
     <timeout-constraint name="net" connectionTimeout="15000" readTimeout="120000"/>
   </timeout-constraints>
-  <resolvers><ibiblio name="maven" m2compatible="true" root={root} timeoutConstraint="net"/></resolvers>
+  <resolvers><ibiblio name="maven" m2compatible="true"{root} timeoutConstraint="net"/></resolvers>
 </ivysettings>"""
 
 
@@ -203,10 +203,11 @@ def _reason(output: str) -> str:
 
 def _unresolved(coordinates: list[str], repository: str, reason: str) -> SetupError:
     # A mirror's address may hold a password.
-    shown = re.sub(r"(?<=//)[^/@]*@|[?#].*", "", repository)
+    shown = re.sub(r"(?<=//)[^/@]*@|[?#].*", "", repository) or "Maven Central"
+    told = reason.replace(repository, shown) if repository else reason
     return SetupError(
         f"The jars of {', '.join(coordinates)} are not in the cache {cache_dir()} and could not be "
-        f"downloaded from {shown} ({reason.replace(repository, shown)[:300]}).",
+        f"downloaded from {shown} ({told[:300]}).",
         "Connect to the network for the first start, or set LAKEKIT_MAVEN_REPOSITORY to a mirror you can "
         "reach, or LAKEKIT_CACHE to a folder that was filled elsewhere.",
     )
