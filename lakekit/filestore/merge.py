@@ -38,34 +38,34 @@ class MergeTask:
     Attributes:
         layout: the table.
         units: the pickled `Unit`s, in the order of their numbers.
-        data_change: what the commit says of its files.
     """
 
     layout: BucketLayout
     units: tuple[bytes, ...]
-    data_change: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Merges each unit it is given."""
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 unit: Unit = pickle.loads(self.units[number])
-                result = merge_unit(self.layout, unit, self.data_change)
+                result = merge_unit(self.layout, unit)
                 yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
 
 
-def merge_unit(layout: BucketLayout, unit: Unit, data_change: bool) -> BucketResult:
+def merge_unit(layout: BucketLayout, unit: Unit) -> BucketResult:
     """Merges the files of a unit into one sorted run and returns the actions that replace them."""
     store = layout.store()
     partition, bucket = unit.bucket
-    writer = RunWriter(store, layout, dict(partition), bucket, unit.level, uuid.uuid4().hex, data_change)
+    writer = RunWriter(
+        store, layout, dict(partition), bucket, unit.level, uuid.uuid4().hex, data_change=False
+    )
     sources = [_Source(store, run, layout) for run in _sorted_runs(unit.files)]
     for rows in _merged(sources, layout.sort_columns):
         writer.write(rows)
     now = int(time.time() * 1000)
     return BucketResult(
         added=writer.close(),
-        removed=[f.remove(now, data_change=data_change) for f in unit.files],
+        removed=[f.remove(now, data_change=False) for f in unit.files],
         touched={unit.bucket},
     )
 

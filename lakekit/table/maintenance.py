@@ -84,16 +84,14 @@ def compact(table: Table, choose: Chooser = pick_all) -> Commit:
     )
 
 
-def merge_units(
-    table: Table, snapshot: Snapshot, units: Sequence[Unit], data_change: bool = False
-) -> list[BucketResult]:
+def merge_units(table: Table, snapshot: Snapshot, units: Sequence[Unit]) -> list[BucketResult]:
     """Merges units as one Spark job, a task each, into files with the columns of `snapshot`."""
     if not units:
         return []
     layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
     # Large buckets first, so that no core waits for one at the end.
     ordered = sorted(units, key=lambda u: -sum(f.size for f in u.files))
-    task = MergeTask(layout, tuple(pickle.dumps(u) for u in ordered), data_change)
+    task = MergeTask(layout, tuple(pickle.dumps(u) for u in ordered))
     numbers = table.lake.spark.range(0, len(ordered), 1, len(ordered))
     return collect_results(table, numbers.mapInArrow(task, RESULT_SCHEMA))
 

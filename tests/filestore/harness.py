@@ -73,7 +73,7 @@ class Bucket:
         """Merges all files of the bucket into one run."""
         partition = self.files[0].partition_values
         identity = tuple(sorted((k, v) for k, v in partition.items() if k != "_bucket"))
-        result = merge_unit(self.layout, Unit((identity, 0), tuple(self.files), level), data_change=False)
+        result = merge_unit(self.layout, Unit((identity, 0), tuple(self.files), level))
         self.apply(result)
         return result
 
