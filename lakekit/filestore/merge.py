@@ -21,12 +21,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakekit.filestore.compaction import Unit
+from lakekit.filestore.keys import Positions
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.result import BucketResult
 from lakekit.filestore.runs import RunWriter
 from lakekit.storage.actions import AddFile
 from lakekit.storage.store import Store
-from lakekit.storage.vectors import read_vector
+from lakekit.storage.vectors import positions_of, read_vector
 
 BATCH_ROWS = 64 * 1024
 
@@ -155,11 +156,9 @@ class _Source:
 
 def live_batches(store: Store, file: AddFile, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yields the rows of a data file that are not deleted, in the given schema; columns it lacks are null."""
-    dead: np.ndarray[Any, np.dtype[np.int64]] = np.empty(0, dtype=np.int64)
+    dead: Positions = np.empty(0, dtype=np.int64)
     if file.deletion_vector is not None:
-        dead = np.frombuffer(read_vector(store, file.deletion_vector).to_array(), dtype=np.uint64).astype(
-            np.int64
-        )
+        dead = positions_of(read_vector(store, file.deletion_vector))
     parquet = pq.ParquetFile(store.open_input(file.file_path))
     present = set(parquet.schema_arrow.names)
     names = [name for name in schema.names if name in present]

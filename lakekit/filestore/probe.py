@@ -5,6 +5,7 @@ Only key columns (and the sequence field) are read, and only from row groups tha
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,10 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from lakekit.filestore.keys import Positions, key_columns, match
+from lakekit.filestore.keys import Positions, key_columns
+from lakekit.filestore.matching import match
 from lakekit.storage.actions import AddFile
 from lakekit.storage.store import Store
-from lakekit.storage.vectors import read_vector
+from lakekit.storage.vectors import positions_of, read_vector
 
 Range = tuple[Any, Any] | None
 """Smallest and largest value of a column, or None where it is not known."""
@@ -52,26 +54,25 @@ class FileProbe:
     sequence_field: str | None = None
     superseded: list[Positions] = field(default_factory=list)
     _parquet: pq.ParquetFile | None = None
+    _groups: list[list[Range]] = field(default_factory=list)
+    _vector: BitMap64 | None = None
     _dead: Positions | None = None
-    _cached: tuple[int, pa.Table] | None = None
+    _cached: tuple[int, _LiveRows] | None = None
 
     def probe(self, keys: pa.Table, ranges: Sequence[Range]) -> list[Hits]:
         """Returns the live rows whose key is in `keys` (one row a key); `ranges` bound each of its key columns."""
         statistics = self.file.column_stats
-        if not all(_overlap(statistics.range(c), r) for c, r in zip(self.sort_columns, ranges, strict=True)):
+        if not _all_overlap([statistics.range(c) for c in self.sort_columns], ranges):
             return []
         parquet = self._open()
         hits = []
         offset = 0
-        for group in range(parquet.num_row_groups):
-            metadata = parquet.metadata.row_group(group)
-            if all(
-                _overlap(_group_range(metadata, c), r) for c, r in zip(self.sort_columns, ranges, strict=True)
-            ):
+        for group, group_ranges in enumerate(self._groups):
+            if _all_overlap(group_ranges, ranges):
                 hit = self._probe_group(group, offset, keys)
                 if len(hit.rows):
                     hits.append(hit)
-            offset += metadata.num_rows
+            offset += parquet.metadata.row_group(group).num_rows
         return hits
 
     @property
@@ -83,51 +84,66 @@ class FileProbe:
         """Returns the file's deletion vector with the superseded rows added, or None if nothing was."""
         if not self.superseded:
             return None
-        old = read_vector(self.store, self.file.deletion_vector) if self.file.deletion_vector else BitMap64()
-        return old | BitMap64(np.concatenate(self.superseded).astype(np.uint64))
+        return self._old_vector() | BitMap64(np.concatenate(self.superseded).astype(np.uint64))
 
     def close(self) -> None:
         """Closes the file and forgets what was read."""
         if self._parquet is not None:
             self._parquet.close()
-        self._parquet = self._cached = self._dead = None
+        self._parquet = self._cached = self._dead = self._vector = None
 
     def _open(self) -> pq.ParquetFile:
         if self._parquet is None:
             self._parquet = pq.ParquetFile(self.store.open_input(self.file.file_path))
+            self._groups = _group_ranges(self._parquet.metadata, self.sort_columns)
         return self._parquet
 
     def _probe_group(self, group: int, offset: int, keys: pa.Table) -> Hits:
-        table = self._read_group(group)
-        window = _window(table, keys, self.sort_columns, bool(self.file.sort_columns))
+        live = self._live_rows(group, offset)
+        is_sorted = self.file.sort_columns == self.sort_columns
+        start, length = _window(live.table, keys, self.sort_columns) if is_sorted else (0, len(keys))
         existing, new = match(
-            key_columns(table, self.sort_columns), key_columns(keys.slice(*window), self.sort_columns)
+            key_columns(live.table, self.sort_columns),
+            key_columns(keys.slice(start, length), self.sort_columns),
+            is_sorted and not _has_floats(keys, self.sort_columns),
         )
-        new = new + window[0]
-        rows = existing + offset
-        live = self._live(rows)
         sequence = None
         if self.sequence_field is not None:
-            taken = table.column(self.sequence_field).take(pa.array(existing[live]))
-            sequence = taken.combine_chunks()
-        return Hits(rows[live], new[live], sequence)
+            sequence = live.table.column(self.sequence_field).take(pa.array(existing)).combine_chunks()
+        return Hits(live.rows[existing], new + start, sequence)
 
-    def _read_group(self, group: int) -> pa.Table:
+    def _live_rows(self, group: int, offset: int) -> _LiveRows:
+        """Reads keys (and sequence) of a row group; dead rows go first, as there may be many more of them."""
         if self._cached is None or self._cached[0] != group:
-            names = [*self.sort_columns]
-            if self.sequence_field is not None and self.sequence_field not in names:
-                names.append(self.sequence_field)
-            self._cached = group, self._open().read_row_group(group, columns=names, use_threads=False)
+            names = list(dict.fromkeys([*self.sort_columns, *filter(None, [self.sequence_field])]))
+            table = self._open().read_row_group(group, columns=names, use_threads=False)
+            rows = np.arange(offset, offset + table.num_rows, dtype=np.int64)
+            dead = self._dead_rows()
+            inside = dead[np.searchsorted(dead, offset) : np.searchsorted(dead, offset + table.num_rows)]
+            if len(inside):
+                rows = np.delete(rows, inside - offset)
+                table = table.take(pa.array(rows - offset))
+            self._cached = group, _LiveRows(table, rows)
         return self._cached[1]
 
-    def _live(self, rows: Positions) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        if self.file.deletion_vector is None or not len(rows):
-            return np.ones(len(rows), dtype=np.bool_)
+    def _old_vector(self) -> BitMap64:
+        if self._vector is None:
+            vector = self.file.deletion_vector
+            self._vector = BitMap64() if vector is None else read_vector(self.store, vector)
+        return self._vector
+
+    def _dead_rows(self) -> Positions:
         if self._dead is None:
-            bitmap = read_vector(self.store, self.file.deletion_vector)
-            self._dead = np.frombuffer(bitmap.to_array(), dtype=np.uint64).astype(np.int64)
-        slots = np.minimum(np.searchsorted(self._dead, rows), max(len(self._dead) - 1, 0))
-        return self._dead[slots] != rows if len(self._dead) else np.ones(len(rows), dtype=np.bool_)
+            self._dead = positions_of(self._old_vector())
+        return self._dead
+
+
+@dataclass(frozen=True)
+class _LiveRows:
+    """Key columns of the live rows of a row group, and their row numbers in the file."""
+
+    table: pa.Table
+    rows: Positions
 
 
 def ranges_of(keys: pa.Table, columns: Sequence[str]) -> list[Range]:
@@ -143,21 +159,24 @@ def ranges_of(keys: pa.Table, columns: Sequence[str]) -> list[Range]:
     return ranges
 
 
-def _window(existing: pa.Table, keys: pa.Table, columns: Sequence[str], is_sorted: bool) -> tuple[int, int]:
-    """Returns offset and length of the new keys that can occur in a sorted row group, by its first key column."""
+def _window(existing: pa.Table, keys: pa.Table, columns: Sequence[str]) -> tuple[int, int]:
+    """Returns offset and length of the new keys that can occur among sorted rows, by the first key column."""
     first = columns[0]
     column = keys.column(first)
-    if (
-        not is_sorted
-        or not len(existing)
-        or pa.types.is_floating(column.type)
-        or pa.types.is_boolean(column.type)
-    ):
+    if not len(existing) or _has_floats(keys, columns[:1]) or pa.types.is_boolean(column.type):
         return 0, len(keys)
-    low, high = existing.column(first)[0], existing.column(first)[len(existing) - 1]
-    inside = pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high))
-    selected = np.flatnonzero(inside.to_numpy())
-    return (int(selected[0]), int(selected[-1] - selected[0] + 1)) if len(selected) else (0, 0)
+    low, high = (existing.column(first)[i].as_py() for i in (0, len(existing) - 1))
+    start = bisect_left(range(len(column)), low, key=lambda i: column[i].as_py())
+    end = bisect_right(range(len(column)), high, lo=start, key=lambda i: column[i].as_py())
+    return start, end - start
+
+
+def _has_floats(keys: pa.Table, columns: Sequence[str]) -> bool:
+    return any(pa.types.is_floating(keys.schema.field(c).type) for c in columns)
+
+
+def _all_overlap(have: Sequence[Range], want: Sequence[Range]) -> bool:
+    return all(_overlap(h, w) for h, w in zip(have, want, strict=True))
 
 
 def _overlap(have: Range, want: Range) -> bool:
@@ -169,12 +188,16 @@ def _overlap(have: Range, want: Range) -> bool:
         return True  # statistics written by others may have another type
 
 
-def _group_range(metadata: pq.RowGroupMetaData, column: str) -> Range:
-    for index in range(metadata.num_columns):
-        chunk = metadata.column(index)
-        if chunk.path_in_schema == column:
-            statistics = chunk.statistics
-            if statistics is None or not statistics.has_min_max:
-                return None
-            return statistics.min, statistics.max
-    return None
+def _group_ranges(metadata: pq.FileMetaData, columns: Sequence[str]) -> list[list[Range]]:
+    """Returns for each row group the ranges of the columns."""
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    places = [paths.index(c) if c in paths else None for c in columns]
+    return [
+        [_statistics_range(metadata.row_group(group), place) for place in places]
+        for group in range(metadata.num_row_groups)
+    ]
+
+
+def _statistics_range(group: pq.RowGroupMetaData, place: int | None) -> Range:
+    statistics = None if place is None else group.column(place).statistics
+    return None if statistics is None or not statistics.has_min_max else (statistics.min, statistics.max)

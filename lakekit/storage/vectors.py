@@ -14,6 +14,8 @@ import zlib
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap64
 
 from lakekit.errors import CorruptLogError
@@ -48,6 +50,11 @@ def z85_decode(text: str) -> bytes:
     if raw.translate(None, _Z85):
         raise ValueError("not a Z85 text")
     return base64.b85decode(raw.translate(_FROM_Z85))
+
+
+def positions_of(vector: BitMap64) -> npt.NDArray[np.int64]:
+    """Returns the row positions in a vector, ascending."""
+    return np.frombuffer(vector.to_array(), dtype=np.uint64).astype(np.int64)
 
 
 def read_vector(store: Store, vector: DeletionVector) -> BitMap64:

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakekit.filestore.keys import Mask, Positions, comparable, differs_from_next, match
+from lakekit.filestore.keys import Mask, Positions, comparable, differs_from_next
+from lakekit.filestore.matching import match
 from lakekit.names import BUCKET_COLUMN
 from lakekit.skipping.footers import footer_of, open_data_file, vector_of
 from lakekit.skipping.pages import GroupReader
@@ -23,6 +24,7 @@ from lakekit.skipping.rows import FileRows, Ranges
 from lakekit.skipping.values import Bounds, Column, arrow_type
 from lakekit.storage.log import open_log
 from lakekit.storage.murmur3 import bucket_of
+from lakekit.storage.vectors import positions_of
 from lakekit.table.key_values import need_key, typed_keys
 from lakekit.table.lookup import KeyedFiles, Place, as_kind, keyed_files
 
@@ -195,8 +197,7 @@ class _FileSearch:
     def _dead(self) -> Positions:
         if self._file.deletion_vector is None:
             return np.empty(0, dtype=np.int64)
-        vector = vector_of(self._files.store, self._file.deletion_vector)
-        return np.frombuffer(vector.to_array(), dtype=np.uint64).astype(np.int64)
+        return positions_of(vector_of(self._files.store, self._file.deletion_vector))
 
     def _find_in(
         self, reader: GroupReader, start: int, stop: int, dead: Positions, numbers: Positions

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from lakekit.filestore import chunks
-from lakekit.filestore.keys import key_columns, match
+from lakekit.filestore.keys import key_columns
+from lakekit.filestore.matching import match
 from tests.filestore.harness import Bucket
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("v", pa.int64())])
@@ -150,3 +152,39 @@ def test_match_finds_every_pair_of_composite_keys() -> None:
     found = dict(zip(rows.tolist(), slots.tolist(), strict=True))
     values = list(zip(old["a"].to_pylist(), old["b"].to_pylist(), strict=True))
     assert found == {i: pairs.index(v) for i, v in enumerate(values) if v in pairs}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda i: f"{i * 2654435761 % 2**32:08x}-and-a-tail",
+        lambda i: f"customer-{i:012d}",  # alike for longer than what is compared at first
+        lambda i: f"{i // 50:04d}/the same for many keys/{i % 50}",
+        lambda i: "x" * (i % 40) + "\0" * (i % 3) + "é" * (i // 40),
+        lambda i: "" if i == 0 else chr(65 + i % 26) * (i // 26 + 1),
+    ],
+)
+def test_match_of_sorted_texts_is_that_of_a_dict(text: Callable[[int], str]) -> None:
+    rng = random.Random(3)
+    texts = sorted({text(i) for i in range(1_000)}, key=lambda t: t.encode())
+    for old_share, new_share in ((0.9, 0.1), (0.1, 0.9), (0.5, 0.5), (0.002, 1), (1, 0.002)):
+        old = [t for t in texts if rng.random() < old_share]
+        new = [t for t in texts if rng.random() < new_share]
+        for kind in (pa.string(), pa.binary()):
+            rows, slots = match([pa.array(old, kind)], [pa.array(new, kind)], is_sorted=True)
+            place = {t: i for i, t in enumerate(new)}
+            expected = [(i, place[t]) for i, t in enumerate(old) if t in place]
+            assert list(zip(rows.tolist(), slots.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.date32(), pa.timestamp("us", "UTC")])
+def test_match_of_sorted_numbers_is_that_of_a_dict(kind: pa.DataType) -> None:
+    rng = random.Random(4)
+    bounds = (-128, 128) if kind == pa.int8() else (-5_000, 5_000)
+    words = pa.int8() if kind == pa.int8() else pa.int32() if pa.types.is_date(kind) else pa.int64()
+    for size in (0, 1, 100):
+        old, new = (sorted(rng.sample(range(*bounds), n)) for n in (100, size))
+        columns = [[pa.array(values, words).view(kind)] for values in (old, new)]
+        rows, slots = match(*columns, is_sorted=True)
+        expected = [(i, new.index(k)) for i, k in enumerate(old) if k in new]
+        assert list(zip(rows.tolist(), slots.tolist(), strict=True)) == expected
