@@ -53,7 +53,7 @@ def commit(root: str, proposal: Proposal, engine: str) -> Outcome:
     (`commitInfo.txnId`), so that our own commit is known as ours even if the reply to the put was lost.
 
     Returns:
-        Verdict.GO_ON and our version; or Verdict.REPEAT or DONE and the version that decided it.
+        Verdict.GO_ON and our version; or another verdict and the version that decided it.
     """
     log = open_log(root)
     commit_id = str(uuid.uuid4())

@@ -24,7 +24,7 @@ class Triggers:
         num_runs: merge when a bucket has this many sorted runs.
         size_amplification_percent: merge all when the newer runs' size exceeds this share of the base run's.
         size_ratio_percent: a run joins the merge while it is at most this much larger than those before it.
-        deleted_ratio: rewrite a file when this share (0 to 1) of its rows is deleted.
+        deleted_ratio: merge when this share (0 to 1) of a bucket's rows is deleted.
     """
 
     num_runs: int = 5
@@ -119,11 +119,13 @@ def _runs_to_merge(runs: Sequence[_Run], triggers: Triggers) -> int:
 
 
 def _runs_with_deletes(runs: Sequence[_Run], triggers: Triggers) -> int:
-    """Returns the number of runs up to the oldest one with too many deleted rows."""
-    worst = 0
-    for index, run in enumerate(runs, start=1):
-        rows = sum(f.num_records or 0 for f in run.files)
-        dead = rows - sum(f.live_records or 0 for f in run.files)
-        if rows and dead > triggers.deleted_ratio * rows:
-            worst = index
-    return worst
+    """Returns the number of runs up to the oldest with too many deleted rows, if the bucket has too many."""
+    if not _has_too_many_deleted([f for run in runs for f in run.files], triggers):
+        return 0
+    return max(i for i, run in enumerate(runs, 1) if _has_too_many_deleted(run.files, triggers))
+
+
+def _has_too_many_deleted(files: Sequence[AddFile], triggers: Triggers) -> bool:
+    rows = sum(f.num_records or 0 for f in files)
+    dead = rows - sum(f.live_records or 0 for f in files)
+    return dead > triggers.deleted_ratio * rows

@@ -32,6 +32,8 @@ class Verdict(Enum):
     """What to do about a commit that came between."""
 
     GO_ON = "go on"
+    MOVED = "moved"
+    """Only compactions came between: the rows that ours supersedes are in other files now."""
     REPEAT = "repeat"
     """The work must be done, and checked, again on the new version."""
     DONE = "done"
@@ -70,7 +72,10 @@ def judge(ours: Footprint, winner: Iterable[Action]) -> Verdict:
         if isinstance(action, Txn) and ours.txn is not None and action.app_id == ours.txn[0]:
             return Verdict.DONE if action.version >= ours.txn[1] else Verdict.REPEAT
         if isinstance(action, (AddFile, RemoveFile)) and _in_the_way(ours, action):
-            verdict = Verdict.REPEAT
+            if action.data_change or ours.isolation is Isolation.FILES:
+                verdict = Verdict.REPEAT
+            elif verdict is Verdict.GO_ON:
+                verdict = Verdict.MOVED
     return verdict
 
 

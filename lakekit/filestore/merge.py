@@ -8,11 +8,9 @@ together and written. Memory is one batch of each run.
 from __future__ import annotations
 
 import math
-import pickle
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,27 +28,6 @@ from lakekit.storage.store import Store
 from lakekit.storage.vectors import positions_of, read_vector
 
 BATCH_ROWS = 64 * 1024
-
-
-@dataclass(frozen=True)
-class MergeTask:
-    """The function handed to `mapInArrow`; its input rows are numbers of units, in a column `id`.
-
-    Attributes:
-        layout: the table.
-        units: the pickled `Unit`s, in the order of their numbers.
-    """
-
-    layout: BucketLayout
-    units: tuple[bytes, ...]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Merges each unit it is given."""
-        for batch in batches:
-            for number in batch.column("id").to_pylist():
-                unit: Unit = pickle.loads(self.units[number])
-                result = merge_unit(self.layout, unit)
-                yield pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
 
 
 def merge_unit(layout: BucketLayout, unit: Unit) -> BucketResult:

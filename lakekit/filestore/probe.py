@@ -5,6 +5,7 @@ Only key columns (and the sequence field) are read, and only from row groups tha
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,10 @@ from pyroaring import BitMap64
 
 from lakekit.filestore.keys import Positions, key_columns
 from lakekit.filestore.matching import match
+from lakekit.filestore.result import BucketResult
 from lakekit.storage.actions import AddFile
 from lakekit.storage.store import Store
-from lakekit.storage.vectors import positions_of, read_vector
+from lakekit.storage.vectors import VectorFileWriter, positions_of, read_vector
 
 Range = tuple[Any, Any] | None
 """Smallest and largest value of a column, or None where it is not known."""
@@ -86,8 +88,16 @@ class FileProbe:
             return None
         return self._old_vector() | BitMap64(np.concatenate(self.superseded).astype(np.uint64))
 
-    def close(self) -> None:
-        """Closes the file and forgets what was read."""
+    def finish(self, vectors: VectorFileWriter, result: BucketResult) -> None:
+        """Adds to `result` what the superseded rows mean for the file, and closes it."""
+        vector = self.vector()
+        if vector is not None:
+            result.removed.append(self.file.remove(int(time.time() * 1000), data_change=True))
+            if len(vector) < self.num_rows:
+                result.added.append(self.file.with_vector(vectors.add(vector), self.num_rows))
+        self._close()
+
+    def _close(self) -> None:
         if self._parquet is not None:
             self._parquet.close()
         self._parquet = self._cached = self._dead = self._vector = None

@@ -22,6 +22,7 @@ class BucketResult:
         touched: (partition, bucket) pairs that were written to or probed.
         null_keys, null_key_example: rows refused because their key holds a null.
         null_columns: for each NOT NULL column that held nulls, how many.
+        lost_rows: rows that were to be marked are not where they should be; the work must be done again.
         error: an error that the rows caused; nothing may be committed.
     """
 
@@ -35,6 +36,7 @@ class BucketResult:
     null_keys: int = 0
     null_key_example: str = ""
     null_columns: dict[str, int] = field(default_factory=dict)
+    lost_rows: bool = False
     error: LakeError | None = None
 
     @property

@@ -9,7 +9,6 @@ What comes out are Delta actions and counts, no data. Merge-on-write with deleti
 from __future__ import annotations
 
 import pickle
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -170,15 +169,8 @@ class BucketWriter:
     def _finish_partition(self) -> None:
         if self._run is not None:
             self.result.added.extend(self._run.close())
-        now = int(time.time() * 1000)
         for probe in self._probes:
-            vector = probe.vector()
-            if vector is not None:
-                self.result.removed.append(probe.file.remove(now, data_change=True))
-                if len(vector) < probe.num_rows:
-                    touched = probe.file.with_vector(self._vectors.add(vector), probe.num_rows)
-                    self.result.added.append(touched)
-            probe.close()
+            probe.finish(self._vectors, self.result)
         self._run, self._probes, self._partition = None, [], None
 
     def _discard(self) -> None:

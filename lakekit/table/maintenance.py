@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import pickle
 import queue
 import threading
 import time
@@ -16,12 +15,13 @@ from lakekit.filestore.commit import Proposal
 from lakekit.filestore.compaction import Triggers, Unit, pick, pick_all
 from lakekit.filestore.conflicts import BucketId, Footprint, Isolation, Verdict
 from lakekit.filestore.layout import BucketLayout
-from lakekit.filestore.merge import MergeTask
-from lakekit.filestore.result import RESULT_SCHEMA, BucketResult
+from lakekit.filestore.merge import merge_unit
+from lakekit.filestore.result import BucketResult
+from lakekit.filestore.tasks import NumberedTask
 from lakekit.storage.actions import AddFile, RemoveFile
 from lakekit.storage.protocol import check_writable
 from lakekit.table.commit import Commit, Tally
-from lakekit.table.write import MAX_ATTEMPTS, collect_results
+from lakekit.table.write import MAX_ATTEMPTS, run_numbered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -91,9 +91,7 @@ def merge_units(table: Table, snapshot: Snapshot, units: Sequence[Unit]) -> list
     layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
     # Large buckets first, so that no core waits for one at the end.
     ordered = sorted(units, key=lambda u: -sum(f.size for f in u.files))
-    task = MergeTask(layout, tuple(pickle.dumps(u) for u in ordered))
-    numbers = table.lake.spark.range(0, len(ordered), 1, len(ordered))
-    return collect_results(table, numbers.mapInArrow(task, RESULT_SCHEMA))
+    return run_numbered(table, NumberedTask.of(layout, merge_unit, ordered))
 
 
 def triggers_of(options: TableOptions) -> Triggers:

@@ -1,7 +1,8 @@
 """The write path of a keyed table: rows → one Spark job over the buckets → one commit.
 
 Each attempt reads the newest snapshot, lets the tasks write runs and vectors against it, and commits. When a commit of
-somebody else stands in the way, the attempt's files are deleted and the work is done again on the newer snapshot.
+somebody else stands in the way, the attempt's files are deleted and the work is done again on the newer snapshot. A
+compaction changes no row: what the attempt superseded is then found in the compaction's output, by key.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING
 from lakekit.errors import ConcurrentWriteError, ConstraintError, PrimaryKeyError
 from lakekit.filestore.commit import Outcome, Proposal
 from lakekit.filestore.conflicts import Footprint, Isolation, Verdict
+from lakekit.filestore.follow import follow, moved
 from lakekit.filestore.layout import ORDER, BucketLayout
 from lakekit.filestore.result import RESULT_SCHEMA, BucketResult
+from lakekit.filestore.tasks import NumberedTask
 from lakekit.filestore.writer import WriteTask, delete_new_files
 from lakekit.names import quote
 from lakekit.session.failures import spark_failure
@@ -78,6 +81,8 @@ def write(table: Table, request: Write) -> Commit:
         if not attempt.actions and request.txn is None:
             return tally.commit(snapshot.version, request.operation, duration, skipped=True)
         outcome = attempt.commit(duration)
+        while outcome.verdict is Verdict.MOVED and attempt.follow(outcome.version):
+            outcome = attempt.commit(int((time.monotonic() - started) * 1000))
         if outcome.verdict is Verdict.GO_ON:
             return tally.commit(outcome.version, request.operation, duration)
         attempt.discard()
@@ -97,10 +102,9 @@ class _Attempt:
         self._request = request
         self._base = snapshot
         check_writable(snapshot.protocol, snapshot.configuration, str(table.name))
-        self.actions: list[Action] = []
-        metadata = request.evolve(snapshot) if request.evolve else None
-        if metadata is not None:
-            self.actions.append(metadata)
+        self._metadata = request.evolve(snapshot) if request.evolve else None
+        if self._metadata is not None:
+            metadata = self._metadata
             snapshot = snapshot.apply(snapshot.version, snapshot.timestamp, [metadata])
         self._snapshot = snapshot
         self._layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
@@ -123,8 +127,13 @@ class _Attempt:
                 f"Table {self._table.name} is append-only, and these rows replace or delete others.",
                 "Nothing was written; write only new keys, or unset 'delta.appendOnly'.",
             )
-        self.actions += [*self._tally.removed, *self._tally.added]
         return self._tally
+
+    @property
+    def actions(self) -> list[Action]:
+        """What the commit does."""
+        evolved = [] if self._metadata is None else [self._metadata]
+        return [*evolved, *self._tally.removed, *self._tally.added]
 
     def commit(self, duration_ms: int) -> Outcome:
         """Proposes the commit."""
@@ -143,6 +152,21 @@ class _Attempt:
             metrics=self._tally.metrics(duration_ms),
         )
         return self._table.commit(proposal)
+
+    def follow(self, version: int) -> bool:
+        """Takes up a version in which a compaction moved rows; False if the work must be done again instead."""
+        if self._request.replaces:
+            return False
+        now = self._table.snapshot(version)
+        jobs = [moved(result, self._base.files, now.files) for result in self._results]
+        todo = [job for job in jobs if job is not None]
+        done = [result for result, job in zip(self._results, jobs, strict=True) if job is None]
+        followed = run_numbered(self._table, NumberedTask.of(self._layout, follow, todo))
+        if any(result.lost_rows for result in followed):
+            return False
+        self._results, self._base = [*done, *followed], now
+        self._tally = Tally.of(self._results)
+        return True
 
     def discard(self) -> None:
         """Deletes the data files of this attempt."""
@@ -174,6 +198,14 @@ def collect_results(table: Table, results: DataFrame) -> list[BucketResult]:
             return [pickle.loads(bytes(row.result)) for row in results.collect()]
     except Exception as error:
         raise spark_failure(error, f"Writing to table {table.name}") from None
+
+
+def run_numbered(table: Table, task: NumberedTask) -> list[BucketResult]:
+    """Runs jobs that need no rows, each in a Spark task of its own."""
+    if not task.jobs:
+        return []
+    numbers = table.lake.spark.range(0, len(task.jobs), 1, len(task.jobs))
+    return collect_results(table, numbers.mapInArrow(task, RESULT_SCHEMA))
 
 
 def _replacing(tally: Tally, files: Sequence[AddFile]) -> Tally:

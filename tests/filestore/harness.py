@@ -49,7 +49,14 @@ class Bucket:
         self._types = column_types({"type": "struct", "fields": fields})
 
     def write(self, rows: list[dict[str, Any]], deletes: Sequence[dict[str, Any]] = ()) -> BucketResult:
-        """Upserts rows and deletes keys, in one go; rows are sorted here as Spark would."""
+        """Upserts rows and deletes keys, in one go."""
+        result = self.attempt(rows, deletes)
+        if not result.refused:
+            self.apply(result)
+        return result
+
+    def attempt(self, rows: list[dict[str, Any]], deletes: Sequence[dict[str, Any]] = ()) -> BucketResult:
+        """Writes files but applies nothing yet; rows are sorted here as Spark would."""
         changes = [{**row, OPERATION: "U"} for row in rows] + [{**row, OPERATION: "D"} for row in deletes]
         numbered = pa.Table.from_pylist(
             changes, schema=self.schema.append(pa.field(OPERATION, pa.string()))
@@ -62,18 +69,16 @@ class Bucket:
             )
         )
         batches = iter(ranked.to_batches(max_chunksize=7))
-        result = BucketWriter(self.layout, 0, self.files, run_id=f"run{len(self.files)}-{id(changes)}").run(
-            batches
-        )
-        if not result.refused:
-            self.apply(result)
-        return result
+        run_id = f"run{len(self.files)}-{id(changes)}"
+        return BucketWriter(self.layout, 0, self.files, run_id).run(batches)
 
-    def merge(self, level: int = 1) -> BucketResult:
-        """Merges all files of the bucket into one run."""
+    def merge(self, level: int = 1, only: Sequence[AddFile] | None = None) -> BucketResult:
+        """Merges all files of the bucket, or some, into one run."""
         partition = self.files[0].partition_values
         identity = tuple(sorted((k, v) for k, v in partition.items() if k != "_bucket"))
-        result = merge_unit(self.layout, Unit((identity, 0), tuple(self.files), level))
+        result = merge_unit(
+            self.layout, Unit((identity, 0), tuple(self.files if only is None else only), level)
+        )
         self.apply(result)
         return result
 

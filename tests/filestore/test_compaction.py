@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakekit.filestore import merge, runs
 from lakekit.filestore.compaction import BASE_LEVEL, Triggers, pick, pick_all
-from lakekit.storage.actions import AddFile
+from lakekit.storage.actions import AddFile, DeletionVector
 from tests.filestore.harness import Bucket
 
 if TYPE_CHECKING:
@@ -51,14 +51,17 @@ def test_size_amplification_merges_everything() -> None:
     assert unit.level == BASE_LEVEL
 
 
-def test_a_run_with_too_many_deleted_rows_is_rewritten() -> None:
-    from lakekit.storage.actions import DeletionVector
-
+def test_a_bucket_with_too_many_deleted_rows_is_merged_up_to_the_run_that_has_them() -> None:
     vector = DeletionVector("u", "x", 1, 10, 6)
     worn = dataclasses.replace(file("base", 100, 1, age=9), deletion_vector=vector)
-    (unit,) = pick([worn, file("a", 1)], Triggers())
+    (unit,) = pick([worn, file("a", 1)], Triggers(deleted_ratio=0.25))
     assert len(unit.files) == 2
-    assert pick([worn, file("a", 1)], Triggers(deleted_ratio=0.7)) == []
+    assert pick([worn, file("a", 1)], Triggers(deleted_ratio=0.35)) == []
+    clean = [file("base", 100, 1, age=9), file("new", 10)]
+    worn = dataclasses.replace(file("worn", 10, age=5), deletion_vector=vector)
+    assert pick([*clean, worn], Triggers()) == []
+    (unit,) = pick([*clean, worn], Triggers(deleted_ratio=0.15))
+    assert {f.path for f in unit.files} == {clean[1].path, worn.path}
 
 
 def test_buckets_are_chosen_independently() -> None:

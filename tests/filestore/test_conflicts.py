@@ -29,7 +29,12 @@ def test_upserts_of_other_buckets_do_not_concern_each_other() -> None:
 def test_a_compaction_stands_in_the_way_only_where_our_files_were() -> None:
     compaction = [added(0).remove(1, data_change=False), added(0, data_change=False)]
     assert judge(footprint(Isolation.KEYS), compaction) is Verdict.GO_ON
-    assert judge(footprint(Isolation.KEYS, ("_bucket=0/x",)), compaction) is Verdict.REPEAT
+    replaces = ("_bucket=0/x",)
+    for isolation in (Isolation.KEYS, Isolation.TABLE):
+        assert judge(footprint(isolation, replaces), compaction) is Verdict.MOVED
+        assert judge(footprint(isolation, replaces), [*compaction, added(0)]) is Verdict.REPEAT
+        assert judge(footprint(isolation, replaces), [added(0), *compaction]) is Verdict.REPEAT
+    assert judge(footprint(Isolation.FILES, replaces), compaction) is Verdict.REPEAT
 
 
 def test_what_was_computed_from_the_table_is_repeated_after_any_change() -> None:

@@ -6,7 +6,7 @@ import datetime as dt
 import itertools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
@@ -20,7 +20,11 @@ from lakekit.errors import (
     PrimaryKeyError,
     SchemaMismatchError,
 )
+from lakekit.filestore.layout import OPERATION
 from lakekit.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _numbers = itertools.count()
 
@@ -224,6 +228,33 @@ def test_update_that_races_with_upserts_is_repeated_on_the_newest_rows(make: Mak
     for thread in threads:
         thread.join()
     assert rows_of(table) == [{"id": 1, "name": "a", "v": 4}]
+
+
+@pytest.mark.parametrize("optimize", [False, True])
+def test_compaction_during_a_write_does_not_make_it_start_again(
+    make: Make, lake: lakekit.Lake, optimize: bool
+) -> None:
+    table = make()
+    for step in range(3):
+        table.upsert([{"id": i, "name": "old", "v": step} for i in range(step, 100, step + 1)])
+    versions = []
+
+    def build(version: int) -> DataFrame:
+        versions.append(version)
+        if optimize:
+            lake.spark.sql(f"OPTIMIZE {table.relation()}")
+        else:
+            table.compact()
+        operation = f"if(id % 5 = 0, 'D', 'U') AS {OPERATION}"
+        return lake.spark.sql(f"SELECT id, 'new' AS name, 9L AS v, {operation} FROM range(0, 100, 3)")
+
+    done = table.apply_changes(build, operation="CHANGE")
+    assert versions == [3]
+    assert (done.rows_updated, done.rows_deleted, done.version) == (27, 7, 5)
+    changed = {i for i in range(0, 100, 3) if i % 5}
+    names = {i: "new" if i in changed else "old" for i in range(100) if i % 15}
+    assert {row["id"]: row["name"] for row in rows_of(table)} == names
+    assert table.get(id=3) == {"id": 3, "name": "new", "v": 9}
 
 
 def test_plain_spark_writers_and_lakekit_share_a_table(make: Make, lake: lakekit.Lake) -> None:

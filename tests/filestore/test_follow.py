@@ -1,0 +1,76 @@
+"""A write whose files a compaction replaced before its commit, against a dict."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakekit.filestore import merge, runs
+from lakekit.filestore.follow import follow, moved
+from lakekit.filestore.result import BucketResult
+from tests.filestore.harness import Bucket
+
+KEYS: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
+    "bigint": (pa.int64(), lambda i: i - 40),
+    "text": (pa.string(), lambda i: f"key-{i:03d}"),
+    "double": (pa.float64(), lambda i: float("nan") if i == 7 else i - 0.5),
+}
+
+
+def followed(bucket: Bucket, result: BucketResult, before: Bucket) -> BucketResult:
+    job = moved(result, {f.path: f for f in before.files}, {f.path: f for f in bucket.files})
+    return result if job is None else follow(bucket.layout, job)
+
+
+@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("sequence", [None, "v"])
+def test_rows_that_a_compaction_moved_are_marked_in_its_output(
+    name: str, sequence: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "ROW_GROUP_ROWS", 8)
+    monkeypatch.setattr(merge, "BATCH_ROWS", 8)
+    kind, key = KEYS[name]
+    rng = random.Random(5)
+    bucket = Bucket(tmp_path, pa.schema([("id", kind), ("v", pa.int64())]), ["id"], sequence=sequence)
+    model: dict[str, int] = {}
+    for step in range(25):
+        new = {rng.randrange(80): step for _ in range(rng.randrange(1, 30))}
+        gone = {rng.randrange(80) for _ in range(rng.randrange(8))} - set(new)
+        before = as_it_is(bucket)
+        rows = [{"id": key(i), "v": v} for i, v in new.items()]
+        result = bucket.attempt(rows, [{"id": key(i), "v": step} for i in gone])
+        if bucket.files:
+            bucket.merge(only=bucket.files[: rng.randrange(1, len(bucket.files) + 1)], level=0)
+            if rng.random() < 0.3:  # as another engine's OPTIMIZE leaves them
+                bucket.files = [replace(f, tags={}) for f in bucket.files]
+        done = followed(bucket, result, before)
+        assert not done.lost_rows
+        bucket.apply(done)
+        model = {**model, **{str(key(i)): v for i, v in new.items()}}
+        model = {k: v for k, v in model.items() if k not in {str(key(i)) for i in gone}}
+        rows_now = [(str(row["id"]), row["v"]) for row in bucket.rows()]
+        assert len(rows_now) == len(dict(rows_now)), "a key is live twice"
+        assert dict(rows_now) == model
+
+
+def test_a_row_that_cannot_be_found_again_is_told(tmp_path: Path) -> None:
+    bucket = Bucket(tmp_path, pa.schema([("id", pa.int64()), ("v", pa.int64())]), ["id"])
+    bucket.write([{"id": i, "v": 0} for i in range(10)])
+    before = as_it_is(bucket)
+    result = bucket.attempt([{"id": 3, "v": 1}])
+    bucket.write([], deletes=[{"id": 3, "v": None}])  # no compaction: the row is gone
+    bucket.merge()
+    assert followed(bucket, result, before).lost_rows
+
+
+def as_it_is(bucket: Bucket) -> Bucket:
+    """Returns a bucket that keeps the files as they are now."""
+    kept = Bucket(Path(bucket.layout.root), bucket.schema, bucket.layout.primary_key)
+    kept.files = list(bucket.files)
+    return kept
