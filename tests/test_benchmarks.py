@@ -97,6 +97,7 @@ def measured(name, seconds, *, upserts=True):
             "memory": {"jvm": 5e8, "workers": 0, "total": 6e8},
         }
         events += [{**each, "seconds": seconds * factor} for factor in (9, 1, 2)]
+        events.append({"step": "settle", "bytes_written": 15, "seconds": seconds / 2})
     events.append({"step": "scan", "stage": "before", "seconds": seconds})
     if upserts:
         events.append({"step": "scan", "stage": "after", "seconds": seconds / 2})
@@ -119,7 +120,8 @@ def test_the_table_shows_medians_and_ratios():
     assert found["upsert of 500 rows, first"] == ["9.00 s", "36 s", "4", "", ""]
     assert found["upsert of 500 rows, median"] == ["2.00 s", "8.00 s", "4", "", ""]
     assert found["full scan, after compaction"] == ["0.50 s", "2.00 s", "4", "0.50 s", "1"]
-    assert found["bytes written by the upserts ÷ bytes of the batches"][0] == "2.0"
+    assert found["bytes written by the upserts ÷ bytes of the batches"][0] == "3.0"
+    assert found["all upserts, background work included"] == ["12 s", "50 s", "4", "", ""]
     assert "aggregate, before compaction" not in found
 
 

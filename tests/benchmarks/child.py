@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from . import workload
 from .systems import system_class
-from .systems.base import Clusters, Gets, System
+from .systems.base import Clusters, Gets, Settles, System
 from .workload import COLUMNS, Manifest
 
 LOOKUPS_SQL = 10
@@ -76,6 +76,8 @@ def run(system: System, kind: str, repeats: int, manifest: Manifest, events: Eve
     events.time_write("load", lambda: _load(system, manifest))
     for batch in () if system.starts_from_final else manifest.batches:
         events.time_write("upsert", partial(_upsert, system, batch.path), rows=batch.rows)
+    if isinstance(system, Settles):
+        events.time_write("settle", system.settle)
     if kind == "race":
         _reads(system, "before", repeats, manifest, events)
     _check(system, "before", events)

@@ -48,6 +48,7 @@ def rows(entry: Measured) -> list[Row]:
         made.append(Row(f"{batch}, first", "s", _upsert(size, lambda seconds: seconds[0])))
         made.append(Row(f"{batch}, median", "s", _upsert(size, median)))
         made.append(Row(f"{batch}, last", "s", _upsert(size, lambda seconds: seconds[-1])))
+    made.append(Row("all upserts, background work included", "s", _all_upserts))
     for step, label in READS.items():
         made += [
             Row(f"{label}, {stage} compaction", "s", _read(step, stage)) for stage in ("before", "after")
@@ -220,6 +221,11 @@ def _upsert(size: int, pick: Callable[[list[float]], float]) -> Callable[[Measur
     return find
 
 
+def _all_upserts(measured: Measured) -> float | None:
+    seconds = [float(e["seconds"]) for name in ("upsert", "settle") for e in steps(measured, name)]
+    return sum(seconds) if steps(measured, "upsert") else None
+
+
 def _read(step: str, *stages: str) -> Callable[[Measured], float | None]:
     """The median at the first of these stages that the system has; a table without upserts has one stage."""
 
@@ -233,8 +239,8 @@ def _read(step: str, *stages: str) -> Callable[[Measured], float | None]:
 
 
 def _written(measured: Measured, ingested: int) -> float | None:
-    upserts = steps(measured, "upsert")
-    return sum(e["bytes_written"] for e in upserts) / ingested if upserts else None
+    written = [e["bytes_written"] for name in ("upsert", "settle") for e in steps(measured, name)]
+    return sum(written) / ingested if steps(measured, "upsert") else None
 
 
 def _state(measured: Measured, stage: str, *parts: str) -> float | None:

@@ -130,6 +130,14 @@ class Clusters(Protocol):
 
 
 @runtime_checkable
+class Settles(Protocol):
+    """A system that works in the background after upserts."""
+
+    def settle(self) -> None:
+        """Waits until that is done."""
+
+
+@runtime_checkable
 class Gets(Protocol):
     """A system that reads a row by key without SQL."""
 

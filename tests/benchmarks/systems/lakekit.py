@@ -16,14 +16,8 @@ if TYPE_CHECKING:
 class Lakekit(System):
     name = "lakekit"
     title = "lakekit"
-    properties = (
-        Setting(
-            "lake.compaction.auto",
-            "false",
-            "no system compacts between the batches, so that reads before compaction show the worst case",
-        ),
-    )
     maintenance = (
+        Setting("between batches", "lake.compaction.auto", "on by default: merges runs in the background"),
         Setting("compaction", "Table.compact()", "merges the sorted runs; its output is in key order"),
     )
 
@@ -50,7 +44,6 @@ class Lakekit(System):
             self.table,
             SCHEMA_SQL[self.dataset.key],
             primary_key=["k"],
-            properties={s.name: s.value for s in self.properties},
         )
 
     def load(self, rows: DataFrame) -> None:
@@ -58,6 +51,9 @@ class Lakekit(System):
 
     def upsert(self, rows: DataFrame) -> None:
         self._table.upsert(rows)
+
+    def settle(self) -> None:
+        self.lake.background_compaction.wait()
 
     def compact(self) -> None:
         self._table.compact()
