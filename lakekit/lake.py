@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lakekit.catalog import Catalog
     from lakekit.session.runner import Runner
     from lakekit.skipping.report import SkippingReport
-    from lakekit.table.maintenance import BackgroundCompaction
+    from lakekit.table.background import BackgroundCompaction
     from lakekit.table.table import Table
 
 
@@ -80,7 +80,7 @@ class Lake:
     @functools.cached_property
     def background_compaction(self) -> BackgroundCompaction:
         """The thread that compacts tables after commits, when their triggers fire."""
-        from lakekit.table.maintenance import BackgroundCompaction
+        from lakekit.table.background import BackgroundCompaction
 
         return BackgroundCompaction(self)
 

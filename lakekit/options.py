@@ -165,7 +165,7 @@ OPTIONS: Mapping[str, Option] = {
                "Size of the newer runs, in percent of the oldest, that triggers a compaction.", _COUNT),
         Option("compaction.size-ratio", "1", "a whole number from 0 to 100",
                "Percent by which the next run may be larger and still be taken along.", _integer(0, 100)),
-        Option("compaction.deleted-ratio", "0.5", "a number above 0, at most 1",
+        Option("compaction.deleted-ratio", "0.3", "a number above 0, at most 1",
                "Share of superseded rows in a bucket that triggers a compaction.", _fraction),
         Option("log-store.enabled", "false", _BOOL, "Also write changes to the log.", _boolean),
         Option("log-store.type", "kafka", "kafka", "Kind of the log.", _one_of("kafka")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 
 import numpy as np
@@ -13,12 +12,30 @@ from tests.benchmarks import report
 from tests.benchmarks.check import problems
 from tests.benchmarks.data import key_column, prepare, rows, sorted_numbers
 from tests.benchmarks.systems import NAMES, system_class
-from tests.benchmarks.workload import COLUMNS, Dataset, Manifest, memory, parse_rows, race, short
+from tests.benchmarks.workload import (
+    COLUMNS,
+    Dataset,
+    Manifest,
+    day_of,
+    memory,
+    parse_batches,
+    parse_rows,
+    race,
+    short,
+)
+
+CASES = {
+    "bigint": {"key": "bigint"},
+    "uuid": {"key": "uuid"},
+    "skewed": {"key": "bigint", "skew": 0.9},
+    "partitioned": {"key": "bigint", "days": 30},
+    "late": {"key": "bigint", "late": 0.2},
+}
 
 
-@pytest.fixture(scope="module", params=["bigint", "uuid"])
+@pytest.fixture(scope="module", params=CASES)
 def manifest(request, tmp_path_factory):
-    dataset = Dataset(keys=3_000, load=2_000, batches=(1_500, 1_500, 200), key=request.param)
+    dataset = Dataset(keys=3_000, load=2_000, batches=(1_500, 1_500, 200), **CASES[request.param])
     return prepare(dataset, tmp_path_factory.mktemp("data"))
 
 
@@ -31,7 +48,9 @@ def test_final_rows_are_those_of_a_dict_that_takes_every_batch(manifest):
     for batch in manifest.batches:
         changed = read(batch.path)
         assert len(changed) == batch.rows == len({row["k"] for row in changed})
-        model |= {row["k"]: row for row in changed}
+        newer = [r for r in changed if r["k"] not in model or r["ts"] > model[r["k"]]["ts"]]
+        assert (len(newer) < len(changed)) == (manifest.dataset.late > 0 and batch != manifest.batches[0])
+        model |= {row["k"]: row for row in newer}
     final = read(manifest.final)
     assert [row["k"] for row in final] == sorted(model)
     assert {row["k"]: row for row in final} == model
@@ -54,6 +73,18 @@ def test_expected_results_are_those_of_the_final_rows(manifest):
     by_key = {row["k"]: row for row in final}
     for key, expected in zip(manifest.lookups, manifest.expected["lookup"], strict=True):
         assert expected[:-1] == [by_key[key][column] for column in COLUMNS[:-1]]
+
+
+def test_skew_partitions_and_names_of_datasets(manifest):
+    dataset = manifest.dataset
+    numbers = [row["k"] for row in read(manifest.batches[0].path)]
+    if dataset.skew:
+        assert (
+            sum(k >= 2_700 for k in numbers) == 300
+        )  # all of the newest tenth; 90 % of the batch would be more
+    for row in read(manifest.final):
+        assert row.get("day") == day_of(dataset, row["k"])
+    assert len({Dataset(3_000, 2_000, (10,), **case).name for case in CASES.values()}) == len(CASES)
 
 
 def test_a_manifest_survives_its_file(manifest):
@@ -150,11 +181,16 @@ def test_bad_sizes_are_refused(text):
 
 
 def test_cases_have_the_batches_of_the_workload():
-    assert (
-        race(20_000_000, "uuid", large_batches=3, small_batches=2).dataset.batches
-        == (1_000_000,) * 3 + (10_000,) * 2
-    )
+    batches = parse_batches("3x1M,2x10k")
+    assert batches == (1_000_000,) * 3 + (10_000,) * 2
+    assert race(20_000_000, "uuid", batches).dataset.batches == batches
+    assert race(100_000, "bigint", batches).dataset.batches == (50_000,) * 3 + (10_000,) * 2
     assert memory(10_000_000, "bigint").dataset.batches == (100_000, 1_000_000, 10_000_000)
-    assert (
-        json.dumps(race(100_000, "bigint", large_batches=1, small_batches=1).title) == '"100k keys, bigint"'
-    )
+    assert race(100_000, "bigint", batches).title == "100k keys, bigint"
+    assert race(100_000, "bigint", batches, days=30).title == "100k keys, bigint, 30 partitions"
+
+
+@pytest.mark.parametrize("text", ["5", "1M", "x10k", "2x"])
+def test_bad_batches_are_refused(text):
+    with pytest.raises(ValueError, match=r".+"):
+        parse_batches(text)

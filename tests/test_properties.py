@@ -255,7 +255,7 @@ def test_options_are_typed_and_have_defaults():
     assert options.target_file_size == 128 << 20
     assert options.compaction_auto is True
     assert (options.compaction_num_runs, options.compaction_size_amplification_percent) == (5, 200)
-    assert (options.compaction_size_ratio, options.compaction_deleted_ratio) == (1, 0.5)
+    assert (options.compaction_size_ratio, options.compaction_deleted_ratio) == (1, 0.3)
     assert options.bucket is None
     assert options.sequence_field is None
     assert options.log_store_enabled is False

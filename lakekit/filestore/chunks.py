@@ -31,7 +31,7 @@ def chunks(
     for batch in batches:
         if not batch.num_rows:
             continue
-        table = _checked(_typed(batch, layout), layout, result)
+        table = _checked(typed(batch, layout), layout, result)
         held.append(table)
         size += table.nbytes
         if size >= CHUNK_BYTES:
@@ -58,7 +58,7 @@ def partition_slices(chunk: pa.Table, layout: BucketLayout) -> Iterator[tuple[tu
         yield values, chunk.slice(start, end - start)
 
 
-def _typed(batch: pa.RecordBatch, layout: BucketLayout) -> pa.Table:
+def typed(batch: pa.RecordBatch | pa.Table, layout: BucketLayout) -> pa.Table:
     """Returns the columns the writer needs, in exactly the types of the data files."""
     columns = []
     fields = [*layout.partition_schema, *layout.schema]

@@ -7,7 +7,7 @@ style. One thing is simpler here: superseded rows are marked when written, so an
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakekit.filestore.conflicts import BucketId, bucket_id
 from lakekit.storage.actions import AddFile
@@ -30,7 +30,16 @@ class Triggers:
     num_runs: int = 5
     size_amplification_percent: int = 200
     size_ratio_percent: int = 1
-    deleted_ratio: float = 0.5
+    deleted_ratio: float = 0.3
+
+    def doubled(self) -> Triggers:
+        """Returns triggers that fire at twice the runs, the amplification, and the rows to read for each live one."""
+        return replace(
+            self,
+            num_runs=2 * self.num_runs,
+            size_amplification_percent=2 * self.size_amplification_percent,
+            deleted_ratio=1 - (1 - self.deleted_ratio) / 2,
+        )
 
 
 @dataclass(frozen=True)

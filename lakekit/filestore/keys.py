@@ -27,7 +27,23 @@ def comparable(column: pa.Array) -> pa.Array:
     values = column.to_numpy(zero_copy_only=False) + 0.0  # -0.0 + 0.0 is 0.0
     values[np.isnan(values)] = np.nan
     bits = np.int64 if values.dtype == np.float64 else np.int32
-    return pa.array(values.view(bits), mask=column.is_null().to_numpy(zero_copy_only=False))
+    return pa.array(values.view(bits), mask=_nulls(column))
+
+
+def sortable(column: pa.Array) -> pa.Array:
+    """Returns the column in a form that Arrow sorts as Spark does: NaN last, and the same for -0.0 and 0.0."""
+    values = comparable(column)
+    if pa.types.is_floating(column.type):
+        # Bits of floats are in order but for the negative ones, whose order is reversed.
+        bits = values.fill_null(0).to_numpy()
+        lowest = np.iinfo(bits.dtype).max
+        return pa.array(np.where(bits < 0, bits ^ lowest, bits), mask=_nulls(values))
+    return values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
+
+
+def _nulls(column: pa.Array) -> Mask:
+    mask: Mask = column.is_null().to_numpy(zero_copy_only=False)
+    return mask
 
 
 def key_columns(table: pa.Table | pa.RecordBatch, names: Sequence[str]) -> list[pa.Array]:

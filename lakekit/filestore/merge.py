@@ -48,6 +48,11 @@ def merge_unit(layout: BucketLayout, unit: Unit) -> BucketResult:
     )
 
 
+def merge_in_turn(layout: BucketLayout, units: Sequence[Unit]) -> list[BucketResult]:
+    """Merges units one after the other."""
+    return [merge_unit(layout, unit) for unit in units]
+
+
 def _sorted_runs(files: Sequence[AddFile]) -> list[list[AddFile]]:
     """Groups files by run, each in key order (their ranges are disjoint); a foreign file is a run of its own."""
     runs: dict[str, list[AddFile]] = {}

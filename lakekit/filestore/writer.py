@@ -9,7 +9,6 @@ What comes out are Delta actions and counts, no data. Merge-on-write with deleti
 from __future__ import annotations
 
 import pickle
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -53,12 +52,12 @@ class WriteTask:
     columns: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, layout: BucketLayout, files: Sequence[AddFile]) -> WriteTask:
+    def of(cls, layout: BucketLayout, files: Sequence[AddFile], run_id: str) -> WriteTask:
         """Builds the task for all buckets from the live files of a snapshot."""
         by_bucket: dict[int, list[AddFile]] = {}
         for file in files:
             by_bucket.setdefault(file.bucket or 0, []).append(file)
-        return cls(layout, {b: pickle.dumps(f) for b, f in by_bucket.items()}, uuid.uuid4().hex)
+        return cls(layout, {b: pickle.dumps(f) for b, f in by_bucket.items()}, run_id)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Writes the bucket whose number is the Spark partition's."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from lakekit import schema as schemas
 from lakekit.filestore.layout import OPERATION
 from lakekit.names import quote
-from lakekit.table.constraints import checked
+from lakekit.session.failures import spark_failure
+from lakekit.table.constraints import checked, has_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,6 +28,34 @@ def aligned(table: Table, rows: DataFrame, snapshot: Snapshot) -> DataFrame:
     keep = [OPERATION] if OPERATION in rows.columns else []
     fitted = schemas.align(rows, table.schema_of(snapshot), str(table.name), keep=keep)
     return checked(fitted, snapshot)
+
+
+def few(table: Table, rows: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """Returns few rows that are in this process, as `aligned` does.
+
+    Where they have the table's very types and nothing is to be checked, Spark is not asked.
+
+    Raises:
+        SchemaMismatchError: see `aligned`.
+        ConstraintError: for a row that breaks a CHECK or a length.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    target = table.schema_of(snapshot)
+    wanted = {f.name: f.type for f in to_arrow_schema(target)}
+    same = len(rows.schema) == len(wanted) and {f.name: f.type for f in rows.schema} == wanted
+    if same and not has_rules(snapshot) and not any(pa.types.is_nested(kind) for kind in wanted.values()):
+        return rows.select(list(wanted))
+    return collected(table, aligned(table, table.lake.spark.createDataFrame(rows), snapshot))
+
+
+def collected(table: Table, rows: DataFrame) -> pa.Table:
+    """Returns few rows of Spark's, which it computes by itself from rows that were in this process."""
+    try:
+        with table.lake.interruptible():
+            return rows.toArrow()
+    except Exception as error:
+        raise spark_failure(error, f"Writing to table {table.name}") from None
 
 
 def deletions(table: Table, rows: DataFrame, snapshot: Snapshot) -> DataFrame:

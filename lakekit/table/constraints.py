@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from lakekit.filestore.layout import OPERATION
 from lakekit.names import quote
@@ -33,6 +34,12 @@ def checked(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
     return rows
 
 
+def has_rules(snapshot: Snapshot) -> bool:
+    """Tells whether `checked` has anything to check."""
+    has_checks = any(name.startswith(_CHECK_PREFIX) for name in snapshot.configuration)
+    return has_checks or any(_declared_length(column) for column in snapshot.schema_json["fields"])
+
+
 def _checks(snapshot: Snapshot) -> list[tuple[Column, str]]:
     from pyspark.sql import functions as F
 
@@ -49,10 +56,13 @@ def _lengths(snapshot: Snapshot) -> list[tuple[Column, str]]:
 
     found = []
     for column in snapshot.schema_json["fields"]:
-        declared = column.get("metadata", {}).get(_LENGTH_KEY, "")
-        match = _LENGTH.match(declared)
-        if match:
+        declared = _declared_length(column)
+        if declared:
             value = F.col(quote(column["name"]))
-            rule = value.isNull() | (F.char_length(value) <= int(match[1]))
-            found.append((rule, f"A value of column {column['name']} is longer than {declared}."))
+            rule = value.isNull() | (F.char_length(value) <= int(declared[1]))
+            found.append((rule, f"A value of column {column['name']} is longer than {declared[0]}."))
     return found
+
+
+def _declared_length(column: Mapping[str, Any]) -> re.Match[str] | None:
+    return _LENGTH.match(column.get("metadata", {}).get(_LENGTH_KEY, ""))

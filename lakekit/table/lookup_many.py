@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakekit.filestore.keys import Mask, Positions, comparable, differs_from_next
+from lakekit.filestore.keys import Mask, Positions, comparable, differs_from_next, sortable
 from lakekit.filestore.matching import match
 from lakekit.names import BUCKET_COLUMN
 from lakekit.skipping.footers import footer_of, open_data_file, vector_of
@@ -92,7 +92,7 @@ def visible_schema(schema_string: str) -> pa.Schema:
 
 def _first_of_each(key: Sequence[pa.Array]) -> Positions:
     """Returns the positions of the first row of each key, ascending."""
-    columns = [_sortable(values) for values in key]
+    columns = [sortable(values) for values in key]
     names = [str(i) for i in range(len(columns))]
     table = pa.Table.from_arrays(columns, names)
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names])
@@ -100,11 +100,6 @@ def _first_of_each(key: Sequence[pa.Array]) -> Positions:
     starts = np.flatnonzero(np.concatenate([[True] * min(len(order), 1), changes]))
     # Sorting need not be stable: the first of equal keys is the smallest position among them.
     return np.sort(np.minimum.reduceat(order.to_numpy().astype(np.int64), starts)) if len(order) else starts
-
-
-def _sortable(values: pa.Array) -> pa.Array:
-    values = comparable(values)
-    return values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
 
 
 def _by_place(files: KeyedFiles, key: Sequence[pa.Array]) -> Iterator[tuple[Place, Positions]]:

@@ -1,21 +1,17 @@
-"""Compaction and vacuum of a table, by call and in the background of the session."""
+"""Compaction and vacuum of a table."""
 
 from __future__ import annotations
 
-import functools
-import logging
-import queue
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lakekit.errors import ConcurrentWriteError, InvalidOptionError, LakeError
+from lakekit.errors import ConcurrentWriteError, InvalidOptionError
 from lakekit.filestore.commit import Proposal
-from lakekit.filestore.compaction import Triggers, Unit, pick, pick_all
+from lakekit.filestore.compaction import Triggers, Unit, pick_all
 from lakekit.filestore.conflicts import BucketId, Footprint, Isolation, Verdict
 from lakekit.filestore.layout import BucketLayout
-from lakekit.filestore.merge import merge_unit
+from lakekit.filestore.merge import merge_in_turn, merge_unit
 from lakekit.filestore.result import BucketResult
 from lakekit.filestore.tasks import NumberedTask
 from lakekit.storage.actions import AddFile, RemoveFile
@@ -26,14 +22,14 @@ from lakekit.table.write import MAX_ATTEMPTS, run_numbered
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lakekit.lake import Lake
     from lakekit.properties import TableOptions
     from lakekit.storage.snapshot import Snapshot
     from lakekit.table.table import Table
 
-_log = logging.getLogger("lakekit")
-
 Chooser = Callable[[Iterable[AddFile]], Sequence[Unit]]
+
+SMALL_BYTES = 4 << 20
+"""Files of up to this size in all are merged without a Spark job, which would take longer to start than to merge."""
 
 SAFE_RETENTION_HOURS = 168
 """Hours that removed files are kept by default, as in Delta: readers and time travel may still need them."""
@@ -85,10 +81,12 @@ def compact(table: Table, choose: Chooser = pick_all) -> Commit:
 
 
 def merge_units(table: Table, snapshot: Snapshot, units: Sequence[Unit]) -> list[BucketResult]:
-    """Merges units as one Spark job, a task each, into files with the columns of `snapshot`."""
+    """Merges units into files with the columns of `snapshot`: as one Spark job, a task each, unless they are small."""
     if not units:
         return []
     layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
+    if sum(file.size for unit in units for file in unit.files) <= SMALL_BYTES:
+        return table.lake.runner.run(merge_in_turn, layout, units)
     # Large buckets first, so that no core waits for one at the end.
     ordered = sorted(units, key=lambda u: -sum(f.size for f in u.files))
     return run_numbered(table, NumberedTask.of(layout, merge_unit, ordered))
@@ -137,80 +135,3 @@ def _still_live(snapshot: Snapshot, inputs: Iterable[RemoveFile]) -> bool:
         if live is None or live.deletion_vector != file.deletion_vector:
             return False
     return True
-
-
-class BackgroundCompaction:
-    """One thread of a lake that compacts tables after commits, when their triggers fire.
-
-    Attributes:
-        last_error: what the last compaction failed with, or None.
-    """
-
-    def __init__(self, lake: Lake) -> None:
-        """Prepares the worker; its thread starts with the first table."""
-        self._lake = lake
-        self._waiting: queue.Queue[str | None] = queue.Queue()
-        self._queued: set[str] = set()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self.last_error: LakeError | None = None
-
-    def after_commit(self, table: Table) -> None:
-        """Asks for a compaction of the table if its options allow it and a trigger fires."""
-        snapshot = table.snapshot()
-        options = table.options_of(snapshot)
-        if not options.compaction_auto or not pick(snapshot.files.values(), triggers_of(options)):
-            return
-        with self._lock:
-            if str(table.name) in self._queued:
-                return
-            self._queued.add(str(table.name))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="lakekit-compaction", daemon=True)
-                self._thread.start()
-                self._lake._close_hooks.append(self.stop)
-        self._waiting.put(str(table.name))
-
-    def wait(self) -> None:
-        """Returns when nothing is left to compact."""
-        self._waiting.join()
-
-    def stop(self) -> None:
-        """Forgets what is waiting, lets the running compaction finish, and ends the thread."""
-        while True:
-            try:
-                self._waiting.get_nowait()
-            except queue.Empty:
-                break
-            self._waiting.task_done()
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            self._waiting.put(None)
-            thread.join()
-
-    def _work(self) -> None:
-        self._use_own_pool()
-        while True:
-            name = self._waiting.get()
-            try:
-                if name is None:
-                    return
-                with self._lock:
-                    self._queued.discard(name)
-                table = self._lake.table(name)
-                compact(table, functools.partial(pick, triggers=triggers_of(table.options)))
-                self.last_error = None
-            except LakeError as error:
-                self.last_error = error
-                _log.warning("Compaction of %s in the background failed: %s", name, error)
-            except Exception as error:  # the session may be gone; a daemon thread must not print a stack
-                self.last_error = LakeError(f"Compaction of {name} failed: {type(error).__name__}.")
-                _log.debug("Compaction in the background failed", exc_info=error)
-            finally:
-                self._waiting.task_done()
-
-    def _use_own_pool(self) -> None:
-        """Lets Spark's fair scheduler share cores with the foreground; Connect gives each client its own jobs."""
-        context = getattr(self._lake.spark, "_sc", None)
-        if context is not None:
-            context.setLocalProperty("spark.scheduler.pool", "lakekit-compaction")

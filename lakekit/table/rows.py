@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakekit.errors import SchemaMismatchError
+from lakekit.filestore.few import FEW_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,15 +30,39 @@ def to_dataframe(spark: SparkSession, rows: Rows, schema: StructType) -> DataFra
     Raises:
         SchemaMismatchError: if the rows are of no known kind, or a value does not fit its column.
     """
-    if hasattr(rows, "mapInArrow") and hasattr(rows, "sparkSession"):
-        if rows.sparkSession is not spark and type(rows.sparkSession) is not type(spark):
-            raise SchemaMismatchError(
-                "The DataFrame belongs to another Spark session than the table.",
-                "Make it with lake.spark of the same connection.",
-            )
-        dataframe: DataFrame = rows
-        return dataframe
-    return spark.createDataFrame(to_arrow(rows, schema))
+    here_or_there = in_process(spark, rows, schema)
+    if not isinstance(here_or_there, pa.Table):
+        return here_or_there
+    return spark.createDataFrame(here_or_there)
+
+
+def in_process(spark: SparkSession, rows: Rows, schema: StructType) -> pa.Table | DataFrame:
+    """Returns rows of this process as an Arrow table, and a DataFrame of the session as it is.
+
+    Raises:
+        SchemaMismatchError: see `to_dataframe`.
+    """
+    if not (hasattr(rows, "mapInArrow") and hasattr(rows, "sparkSession")):
+        return to_arrow(rows, schema)
+    if rows.sparkSession is not spark and type(rows.sparkSession) is not type(spark):
+        raise SchemaMismatchError(
+            "The DataFrame belongs to another Spark session than the table.",
+            "Make it with lake.spark of the same connection.",
+        )
+    dataframe: DataFrame = rows
+    return dataframe
+
+
+def are_few(rows: pa.Table | DataFrame, schema: StructType) -> bool:
+    """Tells whether rows are in this process, and so few that no Spark job is needed to write them."""
+    if not isinstance(rows, pa.Table) or not rows.num_columns or rows.num_rows > FEW_ROWS:
+        return False
+    return can_collect(schema)
+
+
+def can_collect(schema: StructType) -> bool:
+    """Tells whether Spark can return rows as Arrow data; it cannot with variants in them."""
+    return not any("variant" in field.dataType.simpleString() for field in schema)
 
 
 def to_arrow(rows: Rows, schema: StructType) -> pa.Table:

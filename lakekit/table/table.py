@@ -18,7 +18,7 @@ from lakekit.storage.snapshot import Snapshot
 from lakekit.table import alter, append, batch, changes, maintenance, overwrite, point, rewrite, versions
 from lakekit.table.commit import Commit
 from lakekit.table.inspect import Inspect
-from lakekit.table.rows import Rows, to_dataframe
+from lakekit.table.rows import Rows, are_few, in_process, to_dataframe
 from lakekit.table.write import Write, write
 
 if TYPE_CHECKING:
@@ -263,7 +263,12 @@ class Table:
             ConstraintError: for nulls in NOT NULL columns, failed checks, texts that are too long.
         """
         txn = _txn(writer_id, epoch)
-        dataframe = to_dataframe(self.lake.spark, rows, self.schema)
+        spark, schema = self.lake.spark, self.schema
+        given = in_process(spark, rows, schema)
+        if self.primary_key and not evolve_schema and are_few(given, schema):
+            request = Write("UPSERT", lambda snapshot: batch.few(self, given, snapshot), txn=txn)
+            return self._written(write(self, request))
+        dataframe = to_dataframe(spark, given, schema)
         if not self.primary_key:
             return append.append(self, dataframe, txn, evolve_schema)
         request = Write(
@@ -299,12 +304,16 @@ class Table:
         if isinstance(keys, str):
             return self._delete_where(keys, params)
         self._need_key("delete() with keys")
-        dataframe = to_dataframe(self.lake.spark, keys, self.schema)
-        request = Write(
-            operation="DELETE",
-            build=lambda snapshot: batch.deletions(self, dataframe, snapshot),
-            txn=_txn(writer_id, epoch),
-        )
+        spark, schema = self.lake.spark, self.schema
+        given = in_process(spark, keys, schema)
+        few = are_few(given, schema)
+        dataframe = to_dataframe(spark, given, schema)
+
+        def build(snapshot: Snapshot) -> DataFrame | pa.Table:
+            rows = batch.deletions(self, dataframe, snapshot)
+            return batch.collected(self, rows) if few else rows
+
+        request = Write(operation="DELETE", build=build, txn=_txn(writer_id, epoch))
         return self._written(write(self, request))
 
     def update(self, assignments: Mapping[str, str], where: str | None = None, **params: Any) -> Commit:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import pickle
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from lakekit.errors import ConcurrentWriteError, ConstraintError, PrimaryKeyError
 from lakekit.filestore.commit import Outcome, Proposal
 from lakekit.filestore.conflicts import Footprint, Isolation, Verdict
+from lakekit.filestore.few import write_few
 from lakekit.filestore.follow import follow, moved
 from lakekit.filestore.layout import ORDER, BucketLayout
 from lakekit.filestore.result import RESULT_SCHEMA, BucketResult
@@ -45,7 +49,8 @@ class Write:
 
     Attributes:
         operation: its name in the table's history.
-        build: returns the rows for a snapshot: the table's columns in its order and types, and perhaps OPERATION.
+        build: returns the rows for a snapshot: the table's columns in its order and types, and perhaps OPERATION. An
+            Arrow table holds few rows (see `filestore.few`).
         isolation: what the write depends on.
         txn: (writer id, epoch) for idempotence.
         parameters: shown in the table's history.
@@ -54,7 +59,7 @@ class Write:
     """
 
     operation: str
-    build: Callable[[Snapshot], DataFrame]
+    build: Callable[[Snapshot], DataFrame | pa.Table]
     isolation: Isolation = Isolation.KEYS
     txn: tuple[str, int] | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -70,6 +75,11 @@ def write(table: Table, request: Write) -> Commit:
         ConstraintError: for rows that break NOT NULL, CHECK or a length.
         ConcurrentWriteError: if other writers came first every time.
     """
+    with table.lake.background_compaction.writing():
+        return _write(table, request)
+
+
+def _write(table: Table, request: Write) -> Commit:
     started = time.monotonic()
     for _ in range(MAX_ATTEMPTS):
         snapshot = table.snapshot()
@@ -108,15 +118,20 @@ class _Attempt:
             snapshot = snapshot.apply(snapshot.version, snapshot.timestamp, [metadata])
         self._snapshot = snapshot
         self._layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
-        live = [] if request.replaces else list(snapshot.files.values())
-        self._task = WriteTask.of(self._layout, live)
+        self._run_id = uuid.uuid4().hex
         self._results: list[BucketResult] = []
         self._tally = Tally.of([])
 
     def run(self) -> Tally:
         """Writes the files; nothing is visible yet."""
         rows = self._request.build(self._snapshot)
-        self._results = run_buckets(self._table, rows, self._layout, self._task)
+        live = [] if self._request.replaces else list(self._snapshot.files.values())
+        if isinstance(rows, pa.Table):
+            run = self._table.lake.runner.run
+            self._results = run(write_few, self._layout, live, rows, self._run_id)
+        else:
+            task = WriteTask.of(self._layout, live, self._run_id)
+            self._results = run_buckets(self._table, rows, self._layout, task)
         _check(self._table, self._results, self.discard)
         self._tally = Tally.of(self._results)
         if self._request.replaces:
@@ -171,7 +186,7 @@ class _Attempt:
     def discard(self) -> None:
         """Deletes the data files of this attempt."""
         added = [f for r in self._results for f in r.added]
-        self._table.lake.runner.run(_delete, self._table.root, added, self._task.run_id)
+        self._table.lake.runner.run(_delete, self._table.root, added, self._run_id)
 
 
 def run_buckets(table: Table, rows: DataFrame, layout: BucketLayout, task: WriteTask) -> list[BucketResult]:

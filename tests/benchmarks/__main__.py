@@ -11,8 +11,13 @@ from typing import Any
 from . import figures, report
 from .run import HERE, Settings, machine, run_case
 from .systems import NAMES
-from .workload import Case, memory, parse_rows, race
+from .workload import Case, memory, parse_batches, parse_rows, race
 
+VARIANTS: dict[str, dict[str, Any]] = {
+    "skewed": {"skew": 0.9},
+    "partitioned": {"days": 30},
+    "late": {"late": 0.1},
+}
 LATEST = HERE / "results" / "latest.json"
 
 
@@ -45,13 +50,16 @@ def _report(results: dict[str, Any]) -> int:
 
 def _cases(options: argparse.Namespace) -> list[Case]:
     if options.quick:
-        quick = [race(50_000, key, large_batches=3, small_batches=2) for key in options.keys]
+        batches = parse_batches("3x25k,2x2.5k,2x100")
+        quick = [race(50_000, key, batches) for key in options.keys]
+        quick += [race(50_000, "bigint", batches, **VARIANTS[name]) for name in options.variants]
         return [*quick, memory(100_000, options.keys[0])]
     cases = []
     for size in options.sizes:
         # MERGE that copies files takes minutes for each batch into a large table.
-        large, small = options.batches or ([5, 5] if size <= 5_000_000 else [3, 3])
-        cases += [race(size, key, large_batches=large, small_batches=small) for key in options.keys]
+        batches = options.batches or parse_batches("5x1M,5x10k" if size <= 5_000_000 else "2x1M,2x10k")
+        cases += [race(size, key, batches) for key in options.keys]
+        cases += [race(size, "bigint", batches, **VARIANTS[name]) for name in options.variants]
     return cases + ([memory(options.memory, options.keys[0])] if options.memory else [])
 
 
@@ -68,10 +76,6 @@ def _parser() -> argparse.ArgumentParser:
     def sizes(text: str) -> list[int]:
         return [parse_rows(item) for item in text.split(",") if item]
 
-    def counts(text: str) -> list[int]:
-        large, small = map(int, text.split(","))
-        return [large, small]
-
     def rows_or_none(text: str) -> int:
         return 0 if text == "0" else parse_rows(text)
 
@@ -81,11 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--sizes", type=sizes, default="2M,20M", help="keys of the tables")
     add("--keys", type=one_of("bigint", "uuid"), default="bigint,uuid", help="kinds of keys")
     add("--systems", type=one_of(*NAMES), default=",".join(NAMES), help=f"any of {', '.join(NAMES)}")
-    add(
-        "--batches",
-        type=counts,
-        help="how many of 1 M rows and of 10 k; by default 5,5, or 3,3 above 5 M keys",
-    )
+    add("--variants", type=one_of(*VARIANTS), default="", help=f"besides: any of {', '.join(VARIANTS)}")
+    add("--batches", type=parse_batches, help="as 5x1M,5x10k, the default; above 5 M keys 2x1M,2x10k")
     add("--memory", type=rows_or_none, default="10M", help="largest batch of the memory case; 0: without it")
     add("--cores", type=int, default=2)
     add("--heap", default="4g", help="heap of the JVM")

@@ -123,7 +123,7 @@ def _keyed_reads(system: System, stage: str, repeats: int, manifest: Manifest, e
         sql = workload.range_sql(system.table, ends)
         events.time("range", partial(_query, system, sql), stage=stage, index=index)
     for index, key in enumerate(manifest.lookups[:LOOKUPS_SQL]):
-        sql = workload.lookup_sql(system.table, key)
+        sql = workload.lookup_sql(system.table, key, workload.day_of(manifest.dataset, key))
         events.time("lookup", partial(_query, system, sql), stage=stage, index=index)
     if isinstance(system, Gets):
         for number in range(GETS):

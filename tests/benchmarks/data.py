@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import zlib
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from .workload import GROUPS, VALUE_COLUMNS, Batch, Dataset, KeyKind, Manifest
+from .workload import FIRST_DAY, GROUPS, NEWEST, VALUE_COLUMNS, Batch, Dataset, KeyKind, Manifest
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -46,15 +46,16 @@ def prepare(dataset: Dataset, folder: Path) -> Manifest:
     return Manifest.read(manifest)
 
 
-def schema(key: KeyKind) -> pa.Schema:
-    """The Arrow schema of the rows."""
+def schema(key: KeyKind, days: int = 0) -> pa.Schema:
+    """The Arrow schema of the rows; in a table of `days` partitions they have a day."""
     of_key = pa.int64() if key == "bigint" else pa.string()
     values = [pa.field(c, pa.int64()) for c in VALUE_COLUMNS]
     moment = pa.field("ts", pa.timestamp("us", tz="UTC"))
-    return pa.schema([pa.field("k", of_key), pa.field("s", pa.string()), *values, moment])
+    day = [pa.field("day", pa.date32())] if days else []
+    return pa.schema([pa.field("k", of_key), pa.field("s", pa.string()), *values, moment, *day])
 
 
-def rows(keys: Ints, versions: Ints, key: KeyKind) -> pa.Table:
+def rows(keys: Ints, versions: Ints, key: KeyKind, days: int = 0) -> pa.Table:
     """Makes the rows with these key numbers and versions: about 150 bytes each.
 
     A key, a string of 64 + number % 32 hex digits, 8 bigints below 2^36 (so that no sum overflows) and a
@@ -67,7 +68,10 @@ def rows(keys: Ints, versions: Ints, key: KeyKind) -> pa.Table:
     columns.extend(pa.array((word >> np.uint64(28)).astype(np.int64)) for word in words)
     within = (_mix(seed + np.uint64(50)) % np.uint64(_VERSION_STEP)).astype(np.int64)
     columns.append(pa.array(_START + versions * _VERSION_STEP + within).cast(pa.timestamp("us", tz="UTC")))
-    return pa.table(columns, schema=schema(key))
+    if days:
+        first = (FIRST_DAY - date(1970, 1, 1)).days
+        columns.append(pa.array((first + keys % days).astype(np.int32)).cast(pa.date32()))
+    return pa.table(columns, schema=schema(key, days))
 
 
 def key_column(keys: Ints, key: KeyKind) -> pa.Array:
@@ -93,18 +97,21 @@ def _write(dataset: Dataset, place: Path) -> Manifest:
     rng = np.random.default_rng(dataset.seed)
     versions = np.full(dataset.keys, -1, dtype=np.int16)
     arrival = rng.permutation(dataset.load)
-    _write_rows(place / "load", arrival, np.zeros(len(arrival), dtype=np.int64), dataset.key)
+    _write_rows(place / "load", arrival, np.zeros(len(arrival), dtype=np.int64), dataset)
     versions[: dataset.load] = 0
     batches = []
     for number, size in enumerate(dataset.batches, start=1):
-        keys = rng.choice(dataset.keys, size, replace=False)
+        keys = _draw(rng, dataset, size)
         path = place / f"batch-{number:03d}"
-        _write_rows(path, keys, np.full(size, number), dataset.key)
-        versions[keys] = number
+        written = np.full(size, number)
+        older = np.flatnonzero(versions[keys[: int(size * dataset.late)]] > 0)
+        written[older] = versions[keys[older]] - 1
+        _write_rows(path, keys, written, dataset)
+        versions[keys] = np.maximum(versions[keys], written)
         batches.append(Batch(size, str(path)))
     present = sorted_numbers(np.flatnonzero(versions >= 0), dataset.key)
     final = place / "final"
-    expected = _write_rows(final, present, versions[present].astype(np.int64), dataset.key)
+    expected = _write_rows(final, present, versions[present].astype(np.int64), dataset)
     picked = rng.choice(present, LOOKUPS)
     lookups = key_column(picked, dataset.key).to_pylist()
     width = min(RANGE_KEYS, len(present))
@@ -119,17 +126,28 @@ def _write(dataset: Dataset, place: Path) -> Manifest:
     )
 
 
-def _write_rows(path: Path, keys: Ints, versions: Ints, key: KeyKind) -> dict[str, list[object]]:
+def _draw(rng: np.random.Generator, dataset: Dataset, size: int) -> Ints:
+    """The keys of a batch, in random order: uniform, or with a share of them from the newest keys."""
+    if not dataset.skew:
+        return rng.choice(dataset.keys, size, replace=False)
+    oldest_new = int(dataset.keys * (1 - NEWEST))
+    of_newest = min(round(size * dataset.skew), dataset.keys - oldest_new)
+    newest = oldest_new + rng.choice(dataset.keys - oldest_new, of_newest, replace=False)
+    return rng.permutation(np.concatenate([newest, rng.choice(oldest_new, size - of_newest, replace=False)]))
+
+
+def _write_rows(path: Path, keys: Ints, versions: Ints, dataset: Dataset) -> dict[str, list[object]]:
     """Writes files of 1 M rows (at least two, so that two cores read them); returns the query results."""
     path.mkdir(parents=True)
+    key, days = dataset.key, dataset.days
     tally = _Tally(key)
     file_rows = min(FILE_ROWS, max(-(-len(keys) // 2), 10_000))
     for number, start in enumerate(range(0, len(keys), file_rows)):
         end = min(start + file_rows, len(keys))
-        with pq.ParquetWriter(path / f"part-{number:04d}.parquet", schema(key)) as writer:
+        with pq.ParquetWriter(path / f"part-{number:04d}.parquet", schema(key, days)) as writer:
             for low in range(start, end, CHUNK):
                 part = slice(low, min(low + CHUNK, end))
-                table = rows(keys[part], versions[part], key)
+                table = rows(keys[part], versions[part], key, days)
                 writer.write_table(table, row_group_size=CHUNK)
                 if path.name == "final":
                     tally.add(table)

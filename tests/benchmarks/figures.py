@@ -13,7 +13,9 @@ from .report import Row, figure, rows, steps
 from .systems import NAMES, REFERENCE
 from .workload import short
 
-COLOURS = dict(zip(NAMES, ("#1f6feb", "#d29922", "#8957e5", "#2da44e", "#8c959f"), strict=False))
+# The palette of Okabe and Ito, which colour-blind people can tell apart, and grey.
+_PALETTE = ("#0072b2", "#e69f00", "#d55e00", "#009e73", "#56b4e9", "#004d80", "#cc79a7", "#7a3b69", "#8c959f")
+COLOURS = dict(zip(NAMES, _PALETTE, strict=True))
 
 
 def draw(results: Mapping[str, Any], folder: Path) -> list[Path]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +68,7 @@ def run_case(case: Case, systems: list[str], settings: Settings, results: dict[s
     say(f"{case.title}: rows")
     manifest = prepare(case.dataset, settings.work / "data")
     ingested = sum(folder_size(Path(batch.path)) for batch in manifest.batches)
-    dataset = {**asdict(case.dataset), "batches": list(case.dataset.batches)}
+    dataset = case.dataset.as_dict()
     entry = next((e for e in results["cases"] if e["dataset"] == dataset), None)
     if entry is None:
         entry = {"title": case.title, "kind": case.kind, "dataset": dataset, "ingested_bytes": ingested}
@@ -86,8 +88,8 @@ def run_system(system: type[System], case: Case, manifest: Manifest, settings: S
     place = Path(tempfile.mkdtemp(prefix=f"{system.name}-", dir=settings.work))
     shared = settings.spark(place)
     if system.packages:
-        resolved = jars.not_in_spark(jars.resolve(system.packages))
-        shared["spark.jars"] = ",".join(map(str, resolved))
+        shared["spark.jars"] = ",".join(map(str, _jars(system)))
+    python = environment(system.requirements, settings.work)
     files = {name: place / name for name in ("job.json", "events.jsonl", "output.txt")}
     job = Job(
         system=system.name,
@@ -101,7 +103,7 @@ def run_system(system: type[System], case: Case, manifest: Manifest, settings: S
     files["job.json"].write_text(json.dumps(asdict(job)))
     os.sync()  # the pages that the system before left dirty are not this one's to write
     started = time.monotonic()
-    code, sampler = _run(files["job.json"], files["output.txt"])
+    code, sampler = _run(python, files["job.json"], files["output.txt"])
     events = _read_events(files["events.jsonl"], sampler)
     failure = None if code == 0 else _tail(files["output.txt"])
     wrong = problems(events, manifest)
@@ -145,9 +147,33 @@ def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
-def _run(job: Path, output: Path) -> tuple[int, Sampler]:
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-m", "tests.benchmarks.child", str(job)]
+def environment(requirements: Sequence[str], work: Path) -> Path:
+    """Returns the Python that has the requirements: this one if there are none, else one made for it."""
+    if not requirements:
+        return Path(sys.executable)
+    place = work / "environments" / "-".join(requirements).replace("==", "-")
+    python = place / "bin" / "python"
+    ready = place / "ready"
+    if not ready.exists():
+        say(f"environment with {', '.join(requirements)}")
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *requirements], check=True)
+        ready.touch()
+    return python
+
+
+def _jars(system: type[System]) -> list[Path]:
+    resolved = jars.resolve(system.packages)
+    if not system.requirements:
+        return jars.not_in_spark(resolved)
+    # Bundles hold all they need; what they depend on belongs to a Spark that is not this one.
+    artifacts = tuple(f"{package.split(':')[1]}-" for package in system.packages)
+    return [jar for jar in resolved if jar.name.startswith(artifacts)]
+
+
+def _run(python: Path, job: Path, output: Path) -> tuple[int, Sampler]:
+    environment = {k: v for k, v in os.environ.items() if k != "SPARK_HOME"} | {"PYTHONPATH": str(REPOSITORY)}
+    command = [str(python), "-m", "tests.benchmarks.child", str(job)]
     with output.open("w") as out:
         # In its own folder: Spark leaves files where it is started.
         process = subprocess.Popen(
@@ -177,4 +203,6 @@ def _processor() -> str:
 
 
 def _tail(path: Path) -> str:
-    return "\n".join(path.read_text(errors="replace").splitlines()[-30:])
+    lines = path.read_text(errors="replace").splitlines()
+    causes = [line for line in lines if "Caused by" in line or re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return "\n".join([*lines[-30:], *causes[-5:]])

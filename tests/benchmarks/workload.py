@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,12 +16,9 @@ COLUMNS = ("k", "s", *VALUE_COLUMNS, "ts")
 GROUPS = 1_000
 """Number of groups of the aggregate query."""
 
-SCHEMA_SQL = {
-    kind: f"k {'BIGINT' if kind == 'bigint' else 'STRING'} NOT NULL, s STRING, "
-    + ", ".join(f"{c} BIGINT" for c in VALUE_COLUMNS)
-    + ", ts TIMESTAMP"
-    for kind in ("bigint", "uuid")
-}
+FIRST_DAY = date(2022, 1, 1)
+NEWEST = 0.1
+"""The share of the keys that counts as the newest."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,9 @@ class Dataset:
         load: keys ``0 … load - 1`` are loaded first, in random order.
         batches: number of rows of each upsert batch, in order.
         key: `bigint`, or `uuid` for a string of 36 characters.
+        skew: the share of a batch's rows that goes to the newest tenth of the keys; 0 for uniform.
+        days: the number of partitions, by a column `day` that each key keeps; 0 for none.
+        late: the share of a batch's rows that are older than what the table has, and must not win.
     """
 
     keys: int
@@ -38,11 +40,36 @@ class Dataset:
     batches: tuple[int, ...]
     key: KeyKind
     seed: int = 20220101
+    skew: float = 0.0
+    days: int = 0
+    late: float = 0.0
 
     @property
     def name(self) -> str:
         sizes = "-".join(f"{count}x{short(rows)}" for rows, count in _runs(self.batches))
-        return f"{self.key}-{short(self.load)}-of-{short(self.keys)}-{sizes}"
+        changed = "".join(f"-{n}{v:g}" for n, v in self.as_dict().items() if n in ("skew", "days", "late"))
+        return f"{self.key}-{short(self.load)}-of-{short(self.keys)}-{sizes}{changed}"
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The primary key; a partition column is part of it."""
+        return ("day", "k") if self.days else ("k",)
+
+    @property
+    def schema_sql(self) -> str:
+        kind = "BIGINT" if self.key == "bigint" else "STRING"
+        values = ", ".join(f"{c} BIGINT" for c in VALUE_COLUMNS)
+        return f"k {kind} NOT NULL, s STRING, {values}, ts TIMESTAMP" + (
+            ", day DATE NOT NULL" if self.days else ""
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as JSON has them, without those that are as usual."""
+        usual = {f.name: f.default for f in fields(self)}
+        found = {
+            name: value for name, value in asdict(self).items() if value != usual[name] or name == "seed"
+        }
+        return {**found, "batches": list(self.batches)}
 
 
 @dataclass(frozen=True)
@@ -61,6 +88,12 @@ class Case:
     @property
     def title(self) -> str:
         size = f"{short(self.dataset.keys)} keys, {self.dataset.key}"
+        if self.dataset.skew:
+            size += f", {self.dataset.skew:.0%} of the updates on the newest {NEWEST:.0%}"
+        if self.dataset.days:
+            size += f", {self.dataset.days} partitions"
+        if self.dataset.late:
+            size += f", {self.dataset.late:.0%} of the rows late"
         return size if self.kind == "race" else f"growing batches, {size}"
 
 
@@ -95,7 +128,7 @@ class Manifest:
         return Path(self.final).parent / "manifest.json"
 
     def save(self) -> None:
-        self.path.write_text(json.dumps(asdict(self)))
+        self.path.write_text(json.dumps({**asdict(self), "dataset": self.dataset.as_dict()}))
 
     @staticmethod
     def read(path: Path) -> Manifest:
@@ -108,15 +141,13 @@ class Manifest:
         return Manifest(**found)
 
 
-def race(keys: int, key: KeyKind, *, large_batches: int, small_batches: int) -> Case:
-    """All keys are loaded, then come large batches (1 M rows) and small ones (10 k).
+def race(keys: int, key: KeyKind, batches: Sequence[int], **variant: Any) -> Case:
+    """All keys are loaded, then come the batches.
 
-    A table of less than 5 M keys has the largest batch that leaves it updates and not a rewrite, so that
-    tiny runs keep the proportions.
+    A batch has at most half of the keys, so that it stays an update and tiny runs keep the proportions.
     """
-    large, small = min(1_000_000, max(keys // 2, 1)), min(10_000, max(keys // 20, 1))
-    batches = (large,) * large_batches + (small,) * small_batches
-    return Case("race", Dataset(keys, keys, batches, key), repeats=5 if keys <= 5_000_000 else 3)
+    sizes = tuple(min(rows, max(keys // 2, 1)) for rows in batches)
+    return Case("race", Dataset(keys, keys, sizes, key, **variant), repeats=5 if keys <= 5_000_000 else 3)
 
 
 def memory(largest: int, key: KeyKind) -> Case:
@@ -146,6 +177,16 @@ def parse_rows(text: str) -> int:
     return int(rows)
 
 
+def parse_batches(text: str) -> tuple[int, ...]:
+    """Reads 5x1M,3x10k: the number of batches, and of rows in each.
+
+    Raises:
+        ValueError: if the text is something else.
+    """
+    pairs = [item.split("x") for item in text.split(",") if item]
+    return tuple(rows for count, size in pairs for rows in [parse_rows(size)] * int(count))
+
+
 def literal(key: int | str) -> str:
     return f"'{key}'" if isinstance(key, str) else str(key)
 
@@ -169,8 +210,14 @@ def filter_sql(table: str) -> str:
     return f"SELECT count(*), sum(c3) FROM {table} WHERE c2 % 100 = 7"
 
 
-def lookup_sql(table: str, key: int | str) -> str:
-    return f"SELECT {', '.join(COLUMNS)} FROM {table} WHERE k = {literal(key)}"
+def day_of(dataset: Dataset, key: int | str) -> date | None:
+    """The partition of a key, None in a table without."""
+    return FIRST_DAY + timedelta(days=int(key) % dataset.days) if dataset.days else None
+
+
+def lookup_sql(table: str, key: int | str, day: date | None = None) -> str:
+    partition = f" AND day = DATE'{day}'" if day else ""
+    return f"SELECT {', '.join(COLUMNS)} FROM {table} WHERE k = {literal(key)}{partition}"
 
 
 def range_sql(table: str, ends: tuple[int | str, int | str]) -> str:

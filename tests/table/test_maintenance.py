@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,33 @@ def test_compaction_in_the_background_follows_commits(lake: lakekit.Lake) -> Non
     operations = [c.info["operation"] for c in _commits(table)]
     assert "COMPACT" in operations
     assert len(contents(table)) == 60
+
+
+def test_compaction_in_the_background_waits_for_writes_until_it_is_urgent(lake: lakekit.Lake) -> None:
+    table = make(lake, auto=True)
+
+    def is_compacted() -> bool:
+        return "COMPACT" in [c.info["operation"] for c in _commits(table)]
+
+    with lake.background_compaction.writing():
+        for step in range(6):
+            table.upsert([{"id": i, "v": step} for i in range(step * 10, step * 10 + 10)])
+        assert not is_compacted()
+        for step in range(6, 12):
+            table.upsert([{"id": i, "v": step} for i in range(step * 10, step * 10 + 10)])
+        wait_until(is_compacted)
+    first = table.version
+    for step in range(6):
+        table.upsert([{"id": i, "v": -step} for i in range(step * 10, step * 10 + 10)])
+    wait_until(lambda: "COMPACT" in [c.info["operation"] for c in _commits(table) if c.version > first])
+    assert len(contents(table)) == 120
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
 
 
 def test_background_compaction_can_be_turned_off(lake: lakekit.Lake) -> None:

@@ -14,6 +14,10 @@ _PLACES = {
     "delta-merge": ("delta", "DeltaMerge"),
     "delta-merge-dv": ("delta", "DeltaMergeVectors"),
     "iceberg-mor": ("iceberg", "IcebergMerge"),
+    "paimon": ("paimon", "Paimon"),
+    "paimon-dv": ("paimon", "PaimonVectors"),
+    "hudi-mor": ("hudi", "HudiMor"),
+    "hudi-cow": ("hudi", "HudiCow"),
     "delta-plain": ("delta", "PlainDelta"),
 }
 

@@ -40,6 +40,7 @@ class System(ABC):
     Attributes:
         name: short name, as given to ``--systems``.
         title: name in the report.
+        requirements: what pip installs into an environment of its own, if it needs another Spark.
         packages: Maven coordinates of its jars; the parent resolves them.
         session: settings of the Spark session besides those that all systems share.
         properties: properties of the table.
@@ -49,6 +50,7 @@ class System(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    requirements: ClassVar[tuple[str, ...]] = ()
     packages: ClassVar[tuple[str, ...]] = ()
     session: ClassVar[tuple[Setting, ...]] = ()
     properties: ClassVar[tuple[Setting, ...]] = ()
@@ -112,12 +114,28 @@ class System(ABC):
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.spark.sql(sql).collect()]
 
+    def merge_sql(self) -> str:
+        """MERGE of the view `batch`; with rows that come late, only newer ones win."""
+        on = " AND ".join(f"t.{c} = s.{c}" for c in self.dataset.key_columns)
+        newer = " AND s.ts > t.ts" if self.dataset.late else ""
+        return (
+            f"MERGE INTO {self.table} t USING batch s ON {on} "
+            f"WHEN MATCHED{newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+
+    def partitioned_sql(self) -> str:
+        return "PARTITIONED BY (day)" if self.dataset.days else ""
+
     def properties_sql(self) -> str:
         return ", ".join(f"'{s.name}' = '{s.value}'" for s in self.properties)
 
     def versions(self) -> dict[str, str]:
         """The versions that the measurement depends on."""
-        found = {name: version(name) for name in ("pyspark", "pyarrow")} | {"python": sys.version.split()[0]}
+        # Which Spark belongs to a system of its own environment; the report keeps them apart.
+        own = f" ({self.title})" if self.requirements else ""
+        found = {f"pyspark{own}": version("pyspark"), "python": sys.version.split()[0]}
+        if not own:
+            found["pyarrow"] = version("pyarrow")
         return found | {package.split(":")[1]: package.split(":")[2] for package in self.packages}
 
 

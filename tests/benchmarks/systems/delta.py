@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tests.benchmarks.systems.base import Setting, System, TableState
-from tests.benchmarks.workload import SCHEMA_SQL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,9 +39,10 @@ class _Delta(System):
         return self.place / "warehouse" / "race"
 
     def create(self) -> None:
-        columns = SCHEMA_SQL[self.dataset.key]
+        columns = self.dataset.schema_sql
         self.spark.sql(
-            f"CREATE TABLE {self.table} ({columns}) USING delta TBLPROPERTIES ({self.properties_sql()})"
+            f"CREATE TABLE {self.table} ({columns}) USING delta {self.partitioned_sql()} "
+            f"TBLPROPERTIES ({self.properties_sql()})"
         )
 
     def load(self, rows: DataFrame) -> None:
@@ -50,10 +50,7 @@ class _Delta(System):
 
     def upsert(self, rows: DataFrame) -> None:
         rows.createOrReplaceTempView("batch")
-        self.spark.sql(
-            f"MERGE INTO {self.table} t USING batch s ON t.k = s.k "
-            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        )
+        self.spark.sql(self.merge_sql())
 
     def compact(self) -> None:
         self.spark.sql(f"OPTIMIZE {self.table}")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.benchmarks.systems.base import Setting, System, TableState
-from tests.benchmarks.workload import SCHEMA_SQL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,9 +55,10 @@ class IcebergMerge(System):
         return super().spark_config() | {"spark.sql.catalog.ice.warehouse": str(self.place / "warehouse")}
 
     def create(self) -> None:
-        columns = SCHEMA_SQL[self.dataset.key]
+        columns = self.dataset.schema_sql
         self.spark.sql(
-            f"CREATE TABLE {self.table} ({columns}) USING iceberg TBLPROPERTIES ({self.properties_sql()})"
+            f"CREATE TABLE {self.table} ({columns}) USING iceberg {self.partitioned_sql()} "
+            f"TBLPROPERTIES ({self.properties_sql()})"
         )
 
     def load(self, rows: DataFrame) -> None:
@@ -66,10 +66,7 @@ class IcebergMerge(System):
 
     def upsert(self, rows: DataFrame) -> None:
         rows.createOrReplaceTempView("batch")
-        self.spark.sql(
-            f"MERGE INTO {self.table} t USING batch s ON t.k = s.k "
-            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        )
+        self.spark.sql(self.merge_sql())
 
     def compact(self) -> None:
         self._rewrite("strategy => 'binpack'")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.systems.base import Setting, System, TableState
 from tests.benchmarks.systems.delta import log_state
-from tests.benchmarks.workload import SCHEMA_SQL
+from tests.benchmarks.workload import day_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,8 +42,10 @@ class Lakekit(System):
     def create(self) -> None:
         self._table = self.lake.create_table(
             self.table,
-            SCHEMA_SQL[self.dataset.key],
-            primary_key=["k"],
+            self.dataset.schema_sql,
+            primary_key=self.dataset.key_columns,
+            partition_by=["day"] if self.dataset.days else [],
+            properties={"sequence.field": "ts"} if self.dataset.late else {},
         )
 
     def load(self, rows: DataFrame) -> None:
@@ -62,7 +64,8 @@ class Lakekit(System):
         return [tuple(row) for row in self.lake.sql(sql).collect()]
 
     def get(self, key: int | str) -> dict[str, Any] | None:
-        row: dict[str, Any] | None = self._table.get(k=key)
+        day = day_of(self.dataset, key)
+        row: dict[str, Any] | None = self._table.get(k=key, **({"day": day} if day else {}))
         return row
 
     def state(self) -> TableState:

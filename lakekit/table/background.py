@@ -1,0 +1,139 @@
+"""Compaction in the background of a session."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from lakekit.errors import LakeError
+from lakekit.filestore.compaction import pick
+from lakekit.table.maintenance import compact, triggers_of
+
+if TYPE_CHECKING:
+    from lakekit.lake import Lake
+    from lakekit.table.table import Table
+
+_log = logging.getLogger("lakekit")
+
+QUIET_SECONDS = 0.5
+"""How long nothing is written before waiting compactions begin."""
+
+
+class BackgroundCompaction:
+    """One thread of a lake that compacts tables after commits, when their triggers fire.
+
+    A compaction takes cores from the writes of the session, so it waits until there are none for a moment, but not
+    once the triggers are exceeded twofold.
+
+    Attributes:
+        last_error: what the last compaction failed with, or None.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        """Prepares the worker; its thread starts with the first table."""
+        self._lake = lake
+        self._state = threading.Condition()
+        self._waiting: dict[str, bool] = {}  # name of a table: whether it can wait no longer
+        self._writes = 0
+        self._last_write = 0.0
+        self._hurried = 0
+        self._busy = False
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self.last_error: LakeError | None = None
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Lets compactions wait while the caller writes."""
+        with self._state:
+            self._writes += 1
+        try:
+            yield
+        finally:
+            with self._state:
+                self._writes -= 1
+                self._last_write = time.monotonic()
+                self._state.notify_all()
+
+    def after_commit(self, table: Table) -> None:
+        """Asks for a compaction of the table if its options allow it and a trigger fires."""
+        snapshot = table.snapshot()
+        options = table.options_of(snapshot)
+        triggers = triggers_of(options)
+        if not options.compaction_auto or not pick(snapshot.files.values(), triggers):
+            return
+        urgent = bool(pick(snapshot.files.values(), triggers.doubled()))
+        with self._state:
+            name = str(table.name)
+            self._waiting[name] = urgent or self._waiting.get(name, False)
+            if self._thread is None:
+                self._stopping = False
+                self._thread = threading.Thread(target=self._work, name="lakekit-compaction", daemon=True)
+                self._thread.start()
+                self._lake._close_hooks.append(self.stop)
+            self._state.notify_all()
+
+    def wait(self) -> None:
+        """Compacts what is waiting, at once, and returns when nothing is left to compact."""
+        with self._state:
+            self._hurried += 1
+            self._state.notify_all()
+            self._state.wait_for(lambda: not self._busy and (not self._waiting or self._thread is None))
+            self._hurried -= 1
+
+    def stop(self) -> None:
+        """Forgets what is waiting, lets the running compaction finish, and ends the thread."""
+        with self._state:
+            self._waiting.clear()
+            self._stopping = True
+            self._state.notify_all()
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
+
+    def _work(self) -> None:
+        self._use_own_pool()
+        while (name := self._next()) is not None:
+            try:
+                table = self._lake.table(name)
+                compact(table, functools.partial(pick, triggers=triggers_of(table.options)))
+                self.last_error = None
+            except LakeError as error:
+                self.last_error = error
+                _log.warning("Compaction of %s in the background failed: %s", name, error)
+            except Exception as error:  # the session may be gone; a daemon thread must not print a stack
+                self.last_error = LakeError(f"Compaction of {name} failed: {type(error).__name__}.")
+                _log.debug("Compaction in the background failed", exc_info=error)
+            with self._state:
+                self._busy = False
+                self._state.notify_all()
+
+    def _next(self) -> str | None:
+        """Waits for a table whose turn has come and returns its name; None to end."""
+        with self._state:
+            while not self._stopping:
+                urgent = next((name for name, now in self._waiting.items() if now), None)
+                name = urgent or next(iter(self._waiting), None)
+                pause = 0.0 if urgent or self._hurried else self._until_quiet()
+                if name is not None and not pause:
+                    del self._waiting[name]
+                    self._busy = True
+                    return name
+                self._state.wait(None if name is None or self._writes else pause)
+            return None
+
+    def _until_quiet(self) -> float:
+        """Returns how many seconds are left, or more than that while a write goes on."""
+        left = self._last_write + QUIET_SECONDS - time.monotonic()
+        return QUIET_SECONDS if self._writes else max(left, 0.0)
+
+    def _use_own_pool(self) -> None:
+        """Lets Spark's fair scheduler share cores with the foreground; Connect gives each client its own jobs."""
+        context = getattr(self._lake.spark, "_sc", None)
+        if context is not None:
+            context.setLocalProperty("spark.scheduler.pool", "lakekit-compaction")
