@@ -128,6 +128,7 @@ def measured(name, seconds, *, upserts=True):
             "memory": {"jvm": 5e8, "workers": 0, "total": 6e8},
         }
         events += [{**each, "seconds": seconds * factor} for factor in (9, 1, 2)]
+        events.append({"step": "compact", "bytes_written": 2e6 * seconds, "seconds": seconds / 4})
         events.append({"step": "settle", "bytes_written": 15, "seconds": seconds / 2})
     events.append({"step": "scan", "stage": "before", "seconds": seconds})
     if upserts:
@@ -152,8 +153,22 @@ def test_the_table_shows_medians_and_ratios():
     assert found["upsert of 500 rows, median"] == ["2.00 s", "8.00 s", "4", "", ""]
     assert found["full scan, after compaction"] == ["0.50 s", "2.00 s", "4", "0.50 s", "1"]
     assert found["bytes written by the upserts ÷ bytes of the batches"][0] == "3.0"
+    assert found["compaction"] == ["0.25 s", "1.00 s", "4", "", ""]
     assert found["all upserts, background work included"] == ["12 s", "50 s", "4", "", ""]
     assert "aggregate, before compaction" not in found
+
+
+def test_a_compaction_that_had_nothing_to_do_has_no_time():
+    done = measured("lakekit", 0.25)  # writes less than a file of data
+    dataset = {"keys": 1_000, "load": 1_000, "batches": [500], "key": "bigint"}
+    entry = {
+        "title": "1k",
+        "kind": "race",
+        "dataset": dataset,
+        "ingested_bytes": 15,
+        "systems": {"lakekit": done},
+    }
+    assert "| compaction |" not in report.tables({"cases": [entry]})
 
 
 def test_failures_name_case_and_system():
