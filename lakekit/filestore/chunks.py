@@ -13,7 +13,7 @@ from lakekit.filestore.keys import comparable, differs_from_next, key_columns, l
 from lakekit.filestore.layout import OPERATION, BucketLayout, is_variant
 from lakekit.filestore.result import BucketResult
 
-CHUNK_BYTES = 64 << 20
+CHUNK_BYTES = 16 << 20
 """Bytes of Arrow data handled at once: the memory of a writer is a small multiple of it, whatever the batch."""
 
 
