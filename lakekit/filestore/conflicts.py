@@ -6,7 +6,7 @@ read nothing but the keys in the buckets it wrote to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -61,6 +61,12 @@ def bucket_id(file: AddFile | RemoveFile) -> BucketId:
     """Returns the partition and bucket of a file."""
     values = file.partition_values or {}
     return tuple(sorted(partition_of(values).items())), int(values.get("_bucket") or 0)
+
+
+def is_live(file: RemoveFile, files: Mapping[str, AddFile]) -> bool:
+    """Returns whether a file that is to be removed is among the live files, with the very same deletion vector."""
+    live = files.get(file.path)
+    return live is not None and live.deletion_vector == file.deletion_vector
 
 
 def judge(ours: Footprint, winner: Iterable[Action]) -> Verdict:

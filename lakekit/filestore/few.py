@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakekit.filestore.chunks import typed
-from lakekit.filestore.keys import sortable
+from lakekit.filestore.keys import sort_order, sortable
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.result import BucketResult
-from lakekit.filestore.writer import BucketWriter
+from lakekit.filestore.writer import BucketWriter, by_bucket
 from lakekit.storage.actions import AddFile
 from lakekit.storage.murmur3 import bucket_of
 
@@ -36,26 +36,19 @@ def write_few(
     """
     rows = typed(rows.combine_chunks(), layout)
     buckets = bucket_of([rows.column(c) for c in layout.primary_key], layout.buckets)
+    live = by_bucket(live_files)
     results = []
     for bucket in np.unique(buckets).tolist():
         own = _in_order(rows.filter(pa.array(buckets == bucket)), layout)
-        live = [file for file in live_files if (file.bucket or 0) == bucket]
-        results.append(BucketWriter(layout, bucket, live, run_id).run(own.to_batches()))
+        results.append(BucketWriter(layout, bucket, live.get(bucket, []), run_id).run(own.to_batches()))
     return results
 
 
 def _in_order(rows: pa.Table, layout: BucketLayout) -> pa.Table:
     """Sorts rows by partition, key, sequence (nulls first) and arrival, as Spark does for larger writes."""
-    columns = [sortable(_one(rows, c)) for c in (*layout.partition_schema.names, *layout.sort_columns)]
+    names = [*layout.partition_schema.names, *layout.sort_columns]
+    columns = [sortable(rows.column(name).combine_chunks()) for name in names]
     if layout.sequence_field is not None:
-        sequence = _one(rows, layout.sequence_field)
+        sequence = rows.column(layout.sequence_field).combine_chunks()
         columns += [pc.is_valid(sequence).cast(pa.int8()), sortable(sequence)]
-    columns.append(pa.array(np.arange(rows.num_rows)))
-    names = [str(i) for i in range(len(columns))]
-    keys = pa.Table.from_arrays(columns, names)
-    return rows.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names]))
-
-
-def _one(rows: pa.Table, name: str) -> pa.Array:
-    column = rows.column(name).combine_chunks()
-    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    return rows.take(sort_order([*columns, pa.array(np.arange(rows.num_rows))]))

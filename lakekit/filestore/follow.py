@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyroaring import BitMap64
 
-from lakekit.filestore.conflicts import BucketId, bucket_id
-from lakekit.filestore.keys import Positions
+from lakekit.filestore.conflicts import BucketId, bucket_id, is_live
+from lakekit.filestore.keys import within
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.merge import sort_by
 from lakekit.filestore.probe import FileProbe, ranges_of
@@ -49,7 +48,7 @@ def moved(result: BucketResult, before: Mapping[str, AddFile], now: Mapping[str,
         before: the live files that it was given, by path.
         now: the live files after the compaction.
     """
-    gone = [file for file in result.removed if _is_gone(file, now)]
+    gone = [file for file in result.removed if not is_live(file, now)]
     if not gone:
         return None
     homes: dict[BucketId, tuple[AddFile, ...]] = {bucket_id(file): () for file in gone}
@@ -93,36 +92,23 @@ def follow(layout: BucketLayout, job: Moved) -> BucketResult:
     return result
 
 
-def _is_gone(file: RemoveFile, now: Mapping[str, AddFile]) -> bool:
-    live = now.get(file.path)
-    return live is None or live.deletion_vector != file.deletion_vector
-
-
 def _superseded_keys(
     store: Store, file: RemoveFile, marked: AddFile | None, columns: Sequence[str]
 ) -> Iterator[pa.Table]:
     """Yields the keys of the rows that `marked` deletes beyond `file` (all, if None), sorted within a row group."""
-    old = read_vector(store, file.deletion_vector) if file.deletion_vector else BitMap64()
-    new = None
-    if marked is not None and marked.deletion_vector is not None:
-        new = positions_of(read_vector(store, marked.deletion_vector) - old)
+    old = read_vector(store, file.deletion_vector)
+    new = positions_of(read_vector(store, marked.deletion_vector) - old) if marked is not None else None
     dead = positions_of(old)
     with pq.ParquetFile(store.open_input(file.file_path)) as parquet:
         offset = 0
         for group in range(parquet.num_row_groups):
             rows = parquet.metadata.row_group(group).num_rows
             inside = (
-                np.delete(np.arange(rows), _between(dead, offset, rows))
+                np.delete(np.arange(rows), within(dead, offset, rows))
                 if new is None
-                else _between(new, offset, rows)
+                else within(new, offset, rows)
             )
             offset += rows
             if len(inside):
                 table = parquet.read_row_group(group, columns=list(columns), use_threads=False)
                 yield sort_by(table.take(pa.array(inside)), columns)
-
-
-def _between(positions: Positions, offset: int, length: int) -> Positions:
-    """Returns which of the rows from `offset` on are among the ascending positions, counted from `offset`."""
-    low, high = np.searchsorted(positions, [offset, offset + length])
-    return positions[low:high] - offset

@@ -41,6 +41,19 @@ def sortable(column: pa.Array) -> pa.Array:
     return values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
 
 
+def sort_order(columns: Sequence[pa.Array]) -> pa.Array:
+    """Returns the positions that bring rows into the ascending order of sortable columns."""
+    names = [str(i) for i in range(len(columns))]
+    table = pa.Table.from_arrays(list(columns), names)
+    return pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names])
+
+
+def within(positions: Positions, offset: int, length: int) -> Positions:
+    """Returns those of ascending positions that are among `length` rows from `offset` on, counted from `offset`."""
+    low, high = np.searchsorted(positions, [offset, offset + length])
+    return positions[low:high] - offset
+
+
 def _nulls(column: pa.Array) -> Mask:
     mask: Mask = column.is_null().to_numpy(zero_copy_only=False)
     return mask

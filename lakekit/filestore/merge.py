@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakekit.filestore.compaction import Unit
-from lakekit.filestore.keys import Positions
+from lakekit.filestore.keys import within
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.result import BucketResult
 from lakekit.filestore.runs import RunWriter
@@ -138,16 +138,14 @@ class _Source:
 
 def live_batches(store: Store, file: AddFile, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yields the rows of a data file that are not deleted, in the given schema; columns it lacks are null."""
-    dead: Positions = np.empty(0, dtype=np.int64)
-    if file.deletion_vector is not None:
-        dead = positions_of(read_vector(store, file.deletion_vector))
+    dead = positions_of(read_vector(store, file.deletion_vector))
     parquet = pq.ParquetFile(store.open_input(file.file_path))
     present = set(parquet.schema_arrow.names)
     names = [name for name in schema.names if name in present]
     offset = 0
     for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=names, use_threads=False):
         rows = _conform(batch, schema)
-        inside = dead[np.searchsorted(dead, offset) : np.searchsorted(dead, offset + batch.num_rows)] - offset
+        inside = within(dead, offset, batch.num_rows)
         if len(inside):
             keep = np.ones(batch.num_rows, dtype=np.bool_)
             keep[inside] = False

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from lakekit.filestore.keys import Positions, key_columns
+from lakekit.filestore.keys import Positions, key_columns, within
 from lakekit.filestore.matching import match
 from lakekit.filestore.result import BucketResult
 from lakekit.storage.actions import AddFile
@@ -82,16 +82,10 @@ class FileProbe:
         """The number of rows in the file, deleted ones included."""
         return self.file.num_records if self.file.num_records is not None else self._open().metadata.num_rows
 
-    def vector(self) -> BitMap64 | None:
-        """Returns the file's deletion vector with the superseded rows added, or None if nothing was."""
-        if not self.superseded:
-            return None
-        return self._old_vector() | BitMap64(np.concatenate(self.superseded).astype(np.uint64))
-
     def finish(self, vectors: VectorFileWriter, result: BucketResult) -> None:
         """Adds to `result` what the superseded rows mean for the file, and closes it."""
-        vector = self.vector()
-        if vector is not None:
+        if self.superseded:
+            vector = self._old_vector() | BitMap64(np.concatenate(self.superseded).astype(np.uint64))
             result.removed.append(self.file.remove(int(time.time() * 1000), data_change=True))
             if len(vector) < self.num_rows:
                 result.added.append(self.file.with_vector(vectors.add(vector), self.num_rows))
@@ -127,19 +121,17 @@ class FileProbe:
         if self._cached is None or self._cached[0] != group:
             names = list(dict.fromkeys([*self.sort_columns, *filter(None, [self.sequence_field])]))
             table = self._open().read_row_group(group, columns=names, use_threads=False)
-            rows = np.arange(offset, offset + table.num_rows, dtype=np.int64)
-            dead = self._dead_rows()
-            inside = dead[np.searchsorted(dead, offset) : np.searchsorted(dead, offset + table.num_rows)]
-            if len(inside):
-                rows = np.delete(rows, inside - offset)
-                table = table.take(pa.array(rows - offset))
-            self._cached = group, _LiveRows(table, rows)
+            rows = np.arange(table.num_rows, dtype=np.int64)
+            dead = within(self._dead_rows(), offset, table.num_rows)
+            if len(dead):
+                rows = np.delete(rows, dead)
+                table = table.take(pa.array(rows))
+            self._cached = group, _LiveRows(table, rows + offset)
         return self._cached[1]
 
     def _old_vector(self) -> BitMap64:
         if self._vector is None:
-            vector = self.file.deletion_vector
-            self._vector = BitMap64() if vector is None else read_vector(self.store, vector)
+            self._vector = read_vector(self.store, self.file.deletion_vector)
         return self._vector
 
     def _dead_rows(self) -> Positions:

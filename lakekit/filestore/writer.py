@@ -54,10 +54,7 @@ class WriteTask:
     @classmethod
     def of(cls, layout: BucketLayout, files: Sequence[AddFile], run_id: str) -> WriteTask:
         """Builds the task for all buckets from the live files of a snapshot."""
-        by_bucket: dict[int, list[AddFile]] = {}
-        for file in files:
-            by_bucket.setdefault(file.bucket or 0, []).append(file)
-        return cls(layout, {b: pickle.dumps(f) for b, f in by_bucket.items()}, run_id)
+        return cls(layout, {b: pickle.dumps(f) for b, f in by_bucket(files).items()}, run_id)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Writes the bucket whose number is the Spark partition's."""
@@ -178,6 +175,14 @@ class BucketWriter:
             self.result.added.extend(self._run.close())
         delete_new_files(self.store, self.result.added, self.run_id)
         self.result.added, self.result.removed = [], []
+
+
+def by_bucket(files: Iterable[AddFile]) -> dict[int, list[AddFile]]:
+    """Returns the files of each bucket number, whatever their partition."""
+    found: dict[int, list[AddFile]] = {}
+    for file in files:
+        found.setdefault(file.bucket or 0, []).append(file)
+    return found
 
 
 def delete_new_files(store: Store, added: Sequence[AddFile], run_id: str) -> None:

@@ -57,17 +57,19 @@ def positions_of(vector: BitMap64) -> npt.NDArray[np.int64]:
     return np.frombuffer(vector.to_array(), dtype=np.uint64).astype(np.int64)
 
 
-def read_vector(store: Store, vector: DeletionVector) -> BitMap64:
+def read_vector(store: Store, vector: DeletionVector | None) -> BitMap64:
     """Returns the positions (from 0) of the removed rows of a data file.
 
     Args:
         store: the table's folder.
         vector: the descriptor from the log, of storage type ``u`` (file by uuid), ``p`` (absolute path) or
-            ``i`` (inline).
+            ``i`` (inline); None, as a file without removed rows has, for an empty vector.
 
     Raises:
         CorruptLogError: if its file is missing or is not what the descriptor says.
     """
+    if vector is None:
+        return BitMap64()
     if vector.storage_type == "i":
         where = "deletion vector in the log"
         try:

@@ -43,7 +43,6 @@ class BackgroundCompaction:
         self._last_write = 0.0
         self._hurried = 0
         self._busy = False
-        self._stopping = False
         self._thread: threading.Thread | None = None
         self.last_error: LakeError | None = None
 
@@ -72,7 +71,6 @@ class BackgroundCompaction:
             name = str(table.name)
             self._waiting[name] = urgent or self._waiting.get(name, False)
             if self._thread is None:
-                self._stopping = False
                 self._thread = threading.Thread(target=self._work, name="lakekit-compaction", daemon=True)
                 self._thread.start()
                 self._lake._close_hooks.append(self.stop)
@@ -83,16 +81,15 @@ class BackgroundCompaction:
         with self._state:
             self._hurried += 1
             self._state.notify_all()
-            self._state.wait_for(lambda: not self._busy and (not self._waiting or self._thread is None))
+            self._state.wait_for(lambda: not self._busy and not self._waiting)
             self._hurried -= 1
 
     def stop(self) -> None:
         """Forgets what is waiting, lets the running compaction finish, and ends the thread."""
         with self._state:
             self._waiting.clear()
-            self._stopping = True
-            self._state.notify_all()
             thread, self._thread = self._thread, None
+            self._state.notify_all()
         if thread is not None:
             thread.join()
 
@@ -114,23 +111,25 @@ class BackgroundCompaction:
                 self._state.notify_all()
 
     def _next(self) -> str | None:
-        """Waits for a table whose turn has come and returns its name; None to end."""
+        """Waits for a table whose turn has come and returns its name; None once the thread is no longer the lake's."""
         with self._state:
-            while not self._stopping:
-                urgent = next((name for name, now in self._waiting.items() if now), None)
-                name = urgent or next(iter(self._waiting), None)
-                pause = 0.0 if urgent or self._hurried else self._until_quiet()
-                if name is not None and not pause:
+            while self._thread is threading.current_thread():
+                name = max(self._waiting, key=self._waiting.__getitem__, default=None)  # an urgent one first
+                pause = self._pause(name)
+                if name is not None and pause == 0:
                     del self._waiting[name]
                     self._busy = True
                     return name
-                self._state.wait(None if name is None or self._writes else pause)
+                self._state.wait(pause)
             return None
 
-    def _until_quiet(self) -> float:
-        """Returns how many seconds are left, or more than that while a write goes on."""
-        left = self._last_write + QUIET_SECONDS - time.monotonic()
-        return QUIET_SECONDS if self._writes else max(left, 0.0)
+    def _pause(self, name: str | None) -> float | None:
+        """Returns in how many seconds it is the table's turn, or None if something else must happen first."""
+        if name is None:
+            return None
+        if self._waiting[name] or self._hurried:
+            return 0
+        return None if self._writes else max(self._last_write + QUIET_SECONDS - time.monotonic(), 0)
 
     def _use_own_pool(self) -> None:
         """Lets Spark's fair scheduler share cores with the foreground; Connect gives each client its own jobs."""

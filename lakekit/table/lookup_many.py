@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakekit.filestore.keys import Mask, Positions, comparable, differs_from_next, sortable
+from lakekit.filestore.keys import Mask, Positions, comparable, differs_from_next, sort_order, sortable
 from lakekit.filestore.matching import match
 from lakekit.names import BUCKET_COLUMN
 from lakekit.skipping.footers import footer_of, open_data_file, vector_of
@@ -93,9 +93,7 @@ def visible_schema(schema_string: str) -> pa.Schema:
 def _first_of_each(key: Sequence[pa.Array]) -> Positions:
     """Returns the positions of the first row of each key, ascending."""
     columns = [sortable(values) for values in key]
-    names = [str(i) for i in range(len(columns))]
-    table = pa.Table.from_arrays(columns, names)
-    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names])
+    order = sort_order(columns)
     changes = differs_from_next([values.take(order) for values in columns], len(order))
     starts = np.flatnonzero(np.concatenate([[True] * min(len(order), 1), changes]))
     # Sorting need not be stable: the first of equal keys is the smallest position among them.

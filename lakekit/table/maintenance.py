@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from lakekit.errors import ConcurrentWriteError, InvalidOptionError
 from lakekit.filestore.commit import Proposal
 from lakekit.filestore.compaction import Triggers, Unit, pick_all
-from lakekit.filestore.conflicts import BucketId, Footprint, Isolation, Verdict
+from lakekit.filestore.conflicts import BucketId, Footprint, Isolation, Verdict, is_live
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.merge import merge_in_turn, merge_unit
 from lakekit.filestore.result import BucketResult
 from lakekit.filestore.tasks import NumberedTask
-from lakekit.storage.actions import AddFile, RemoveFile
+from lakekit.storage.actions import AddFile
 from lakekit.storage.protocol import check_writable
 from lakekit.table.commit import Commit, Tally
 from lakekit.table.write import MAX_ATTEMPTS, run_numbered
@@ -52,7 +52,7 @@ def compact(table: Table, choose: Chooser = pick_all) -> Commit:
     for _ in range(MAX_ATTEMPTS):
         snapshot = table.snapshot()
         check_writable(snapshot.protocol, snapshot.configuration, str(table.name))
-        merged = {b: r for b, r in merged.items() if _still_live(snapshot, r.removed)}
+        merged = {b: r for b, r in merged.items() if all(is_live(f, snapshot.files) for f in r.removed)}
         units = [u for u in choose(snapshot.files.values()) if u.bucket not in merged]
         for result in merge_units(table, snapshot, units):
             merged.update(dict.fromkeys(result.touched, result))
@@ -126,12 +126,3 @@ def vacuum(table: Table, retain_hours: float, dry_run: bool, force: bool) -> Dat
     finally:
         spark.conf.unset(check) if before is None else spark.conf.set(check, before)
     return spark.createDataFrame([(row[0],) for row in rows], "path string")
-
-
-def _still_live(snapshot: Snapshot, inputs: Iterable[RemoveFile]) -> bool:
-    """Returns whether the inputs of a merge are live with the deletion vectors they were read with."""
-    for file in inputs:
-        live = snapshot.files.get(file.path)
-        if live is None or live.deletion_vector != file.deletion_vector:
-            return False
-    return True

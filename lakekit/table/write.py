@@ -112,10 +112,10 @@ class _Attempt:
         self._request = request
         self._base = snapshot
         check_writable(snapshot.protocol, snapshot.configuration, str(table.name))
-        self._metadata = request.evolve(snapshot) if request.evolve else None
-        if self._metadata is not None:
-            metadata = self._metadata
-            snapshot = snapshot.apply(snapshot.version, snapshot.timestamp, [metadata])
+        evolved = request.evolve(snapshot) if request.evolve else None
+        self._evolved: list[Action] = [] if evolved is None else [evolved]
+        if self._evolved:
+            snapshot = snapshot.apply(snapshot.version, snapshot.timestamp, self._evolved)
         self._snapshot = snapshot
         self._layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
         self._run_id = uuid.uuid4().hex
@@ -147,8 +147,7 @@ class _Attempt:
     @property
     def actions(self) -> list[Action]:
         """What the commit does."""
-        evolved = [] if self._metadata is None else [self._metadata]
-        return [*evolved, *self._tally.removed, *self._tally.added]
+        return [*self._evolved, *self._tally.removed, *self._tally.added]
 
     def commit(self, duration_ms: int) -> Outcome:
         """Proposes the commit."""
