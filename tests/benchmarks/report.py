@@ -22,6 +22,7 @@ READS = {
 }
 
 _LOG_BYTES = 1_000_000
+"""What a maintenance that finds nothing to do may write: a commit, a checkpoint."""
 
 Measured = Mapping[str, Any]
 
@@ -44,13 +45,13 @@ class Row:
 def rows(entry: Measured) -> list[Row]:
     """The measures of a case, in the order of the table."""
     sizes = sorted(set(entry["dataset"]["batches"]), reverse=True)
-    made = [Row("load", "s", _seconds("load"))]
+    made = [Row("load", "s", _load)]
     for size in sizes:
         batch = f"upsert of {short(size)} rows"
         made.append(Row(f"{batch}, first", "s", _upsert(size, lambda seconds: seconds[0])))
         made.append(Row(f"{batch}, median", "s", _upsert(size, median)))
         made.append(Row(f"{batch}, last", "s", _upsert(size, lambda seconds: seconds[-1])))
-    made.append(Row("all upserts, background work included", "s", _all_upserts))
+    made.append(Row("all upserts, background work included", "s", lambda m: _of_upserts(m, "seconds")))
     for step, label in READS.items():
         made += [
             Row(f"{label}, {stage} compaction", "s", _read(step, stage)) for stage in ("before", "after")
@@ -206,17 +207,12 @@ def figure(row: Row, name: str, entry: Measured) -> float | None:
     return (row.of if name == REFERENCE or row.peers is None else row.peers)(measured)
 
 
-def _seconds(*names: str) -> Callable[[Measured], float | None]:
-    """The seconds of the first of these steps that the system has."""
-
-    def find(measured: Measured) -> float | None:
-        return next((float(e["seconds"]) for name in names for e in steps(measured, name)), None)
-
-    return find
+def _load(measured: Measured) -> float | None:
+    return next((float(e["seconds"]) for e in steps(measured, "load")), None)
 
 
 def _compaction(*names: str) -> Callable[[Measured], float | None]:
-    """As `_seconds`; None if nothing was left to compact, so that nothing but the log was written."""
+    """The seconds of the first of these steps that the system has, if more than the log was written."""
 
     def find(measured: Measured) -> float | None:
         found = next((e for name in names for e in steps(measured, name)), None)
@@ -233,9 +229,10 @@ def _upsert(size: int, pick: Callable[[list[float]], float]) -> Callable[[Measur
     return find
 
 
-def _all_upserts(measured: Measured) -> float | None:
-    seconds = [float(e["seconds"]) for name in ("upsert", "settle") for e in steps(measured, name)]
-    return sum(seconds) if steps(measured, "upsert") else None
+def _of_upserts(measured: Measured, part: str) -> float | None:
+    """The sum of a figure over all upserts and what they left to do in the background."""
+    upserts = steps(measured, "upsert")
+    return sum(float(e[part]) for e in [*upserts, *steps(measured, "settle")]) if upserts else None
 
 
 def _read(step: str, *stages: str) -> Callable[[Measured], float | None]:
@@ -251,8 +248,8 @@ def _read(step: str, *stages: str) -> Callable[[Measured], float | None]:
 
 
 def _written(measured: Measured, ingested: int) -> float | None:
-    written = [e["bytes_written"] for name in ("upsert", "settle") for e in steps(measured, name)]
-    return sum(written) / ingested if steps(measured, "upsert") else None
+    written = _of_upserts(measured, "bytes_written")
+    return None if written is None else written / ingested
 
 
 def _state(measured: Measured, stage: str, *parts: str) -> float | None:

@@ -68,7 +68,7 @@ def run_case(case: Case, systems: list[str], settings: Settings, results: dict[s
     say(f"{case.title}: rows")
     manifest = prepare(case.dataset, settings.work / "data")
     ingested = sum(folder_size(Path(batch.path)) for batch in manifest.batches)
-    dataset = case.dataset.as_dict()
+    dataset = {**asdict(case.dataset), "batches": list(case.dataset.batches)}
     entry = next((e for e in results["cases"] if e["dataset"] == dataset), None)
     if entry is None:
         entry = {"title": case.title, "kind": case.kind, "dataset": dataset, "ingested_bytes": ingested}
@@ -172,12 +172,12 @@ def _jars(system: type[System]) -> list[Path]:
 
 
 def _run(python: Path, job: Path, output: Path) -> tuple[int, Sampler]:
-    environment = {k: v for k, v in os.environ.items() if k != "SPARK_HOME"} | {"PYTHONPATH": str(REPOSITORY)}
+    variables = {k: v for k, v in os.environ.items() if k != "SPARK_HOME"} | {"PYTHONPATH": str(REPOSITORY)}
     command = [str(python), "-m", "tests.benchmarks.child", str(job)]
     with output.open("w") as out:
         # In its own folder: Spark leaves files where it is started.
         process = subprocess.Popen(
-            command, cwd=job.parent, env=environment, stdout=out, stderr=subprocess.STDOUT
+            command, cwd=job.parent, env=variables, stdout=out, stderr=subprocess.STDOUT
         )
         sampler = Sampler(process.pid)
         sampler.start()

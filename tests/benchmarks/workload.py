@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -47,7 +47,7 @@ class Dataset:
     @property
     def name(self) -> str:
         sizes = "-".join(f"{count}x{short(rows)}" for rows, count in _runs(self.batches))
-        changed = "".join(f"-{n}{v:g}" for n, v in self.as_dict().items() if n in ("skew", "days", "late"))
+        changed = "".join(f"-{n}{getattr(self, n):g}" for n in ("skew", "days", "late") if getattr(self, n))
         return f"{self.key}-{short(self.load)}-of-{short(self.keys)}-{sizes}{changed}"
 
     @property
@@ -62,14 +62,6 @@ class Dataset:
         return f"k {kind} NOT NULL, s STRING, {values}, ts TIMESTAMP" + (
             ", day DATE NOT NULL" if self.days else ""
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as JSON has them, without those that are as usual."""
-        usual = {f.name: f.default for f in fields(self)}
-        found = {
-            name: value for name, value in asdict(self).items() if value != usual[name] or name == "seed"
-        }
-        return {**found, "batches": list(self.batches)}
 
 
 @dataclass(frozen=True)
@@ -128,7 +120,7 @@ class Manifest:
         return Path(self.final).parent / "manifest.json"
 
     def save(self) -> None:
-        self.path.write_text(json.dumps({**asdict(self), "dataset": self.dataset.as_dict()}))
+        self.path.write_text(json.dumps(asdict(self)))
 
     @staticmethod
     def read(path: Path) -> Manifest:

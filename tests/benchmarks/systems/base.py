@@ -34,6 +34,10 @@ class TableState:
     bytes: int
 
 
+SPARK_3 = ("pyspark==3.5.6",)
+"""The environment of systems that have no release for Spark 4."""
+
+
 class System(ABC):
     """One way to keep a keyed table.
 
@@ -65,14 +69,14 @@ class System(ABC):
         self.shared = shared
 
     @property
-    @abstractmethod
     def table(self) -> str:
         """The table's name in SQL."""
+        return "race"
 
     @property
-    @abstractmethod
     def root(self) -> Path:
         """The folder of the table's files, metadata included."""
+        return self.place / "warehouse" / "race"
 
     @abstractmethod
     def create(self) -> None:
@@ -114,11 +118,12 @@ class System(ABC):
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.spark.sql(sql).collect()]
 
-    def merge_sql(self) -> str:
-        """MERGE of the view `batch`; with rows that come late, only newer ones win."""
+    def merge(self, rows: DataFrame) -> None:
+        """Upserts with MERGE; where rows come late, only newer ones win."""
+        rows.createOrReplaceTempView("batch")
         on = " AND ".join(f"t.{c} = s.{c}" for c in self.dataset.key_columns)
         newer = " AND s.ts > t.ts" if self.dataset.late else ""
-        return (
+        self.spark.sql(
             f"MERGE INTO {self.table} t USING batch s ON {on} "
             f"WHEN MATCHED{newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         )

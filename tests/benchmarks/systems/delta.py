@@ -34,10 +34,6 @@ class _Delta(System):
     def table(self) -> str:
         return "default.race"
 
-    @property
-    def root(self) -> Path:
-        return self.place / "warehouse" / "race"
-
     def create(self) -> None:
         columns = self.dataset.schema_sql
         self.spark.sql(
@@ -49,8 +45,7 @@ class _Delta(System):
         rows.write.format("delta").mode("append").saveAsTable(self.table)
 
     def upsert(self, rows: DataFrame) -> None:
-        rows.createOrReplaceTempView("batch")
-        self.spark.sql(self.merge_sql())
+        self.merge(rows)
 
     def compact(self) -> None:
         self.spark.sql(f"OPTIMIZE {self.table}")

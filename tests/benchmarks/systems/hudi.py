@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from tests.benchmarks.systems.base import Setting, System, TableState
+from tests.benchmarks.systems.base import SPARK_3, Setting, System, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class _Hudi(System):
     kind: ClassVar[str]
-    requirements = ("pyspark==3.5.6",)
+    requirements = SPARK_3
     packages = ("org.apache.hudi:hudi-spark3.5-bundle_2.12:1.1.1",)
     session = (
         Setting("spark.serializer", "org.apache.spark.serializer.KryoSerializer", "how Hudi is set up"),
@@ -41,14 +41,6 @@ class _Hudi(System):
         Setting("hoodie.parquet.compression.codec", "zstd", "as lakekit (gzip is its default)"),
     )
 
-    @property
-    def table(self) -> str:
-        return "race"
-
-    @property
-    def root(self) -> Path:
-        return self.place / "warehouse" / "race"
-
     def create(self) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
 
@@ -64,12 +56,11 @@ class _Hudi(System):
         for path in self.root.rglob("*.parquet"):
             group, _, instant = path.stem.split("_")
             newest[group] = max(newest.get(group, ("", path)), (instant, path))
-        logs = [
-            path
-            for path in self.root.rglob(".*.log.*")
-            if path.name[1:].split("_")[1].split(".")[0]
-            >= newest.get(path.name[1:].split("_")[0], ("", path))[0]
-        ]
+        logs = []
+        for path in self.root.rglob(".[!.]*.log.*"):  # two dots: a checksum
+            group, instant = path.name[1:].split(".")[0].split("_")
+            if instant >= newest.get(group, ("", path))[0]:
+                logs.append(path)
         size = sum(path.stat().st_size for _, path in newest.values()) + sum(p.stat().st_size for p in logs)
         return TableState(len(newest), len(logs), size)
 
@@ -88,9 +79,11 @@ class _Hudi(System):
             }
         )
         rows.write.format("hudi").options(**options).mode(mode).save(str(self.root))
-        # What was read before is remembered by path.
-        self.spark.catalog.dropTempView("race")
-        self.spark.read.format("hudi").load(str(self.root)).createOrReplaceTempView("race")
+        self._open_view()
+
+    def _open_view(self) -> None:
+        """Lets queries see the newest files: a view keeps those that were there when it was made."""
+        self.spark.read.format("hudi").load(str(self.root)).createOrReplaceTempView(self.table)
 
 
 class HudiMor(_Hudi):
@@ -111,7 +104,7 @@ class HudiMor(_Hudi):
         self.spark.sql(
             f"CALL run_compaction(op => 'scheduleAndExecute', path => '{self.root}', options => '{options}')"
         )
-        self.spark.read.format("hudi").load(str(self.root)).createOrReplaceTempView("race")
+        self._open_view()
 
 
 class HudiCow(_Hudi):

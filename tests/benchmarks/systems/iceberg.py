@@ -65,8 +65,7 @@ class IcebergMerge(System):
         rows.writeTo(self.table).append()
 
     def upsert(self, rows: DataFrame) -> None:
-        rows.createOrReplaceTempView("batch")
-        self.spark.sql(self.merge_sql())
+        self.merge(rows)
 
     def compact(self) -> None:
         self._rewrite("strategy => 'binpack'")

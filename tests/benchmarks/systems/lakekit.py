@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.systems.base import Setting, System, TableState
@@ -20,14 +19,6 @@ class Lakekit(System):
         Setting("between batches", "lake.compaction.auto", "on by default: merges runs in the background"),
         Setting("compaction", "Table.compact()", "merges the sorted runs; its output is in key order"),
     )
-
-    @property
-    def table(self) -> str:
-        return "race"
-
-    @property
-    def root(self) -> Path:
-        return self.place / "warehouse" / "race"
 
     def start(self) -> None:
         import lakekit

@@ -5,18 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.benchmarks.systems.base import Setting, System, TableState
+from tests.benchmarks.systems.base import SPARK_3, Setting, System, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_BUCKETS = Setting("bucket", "2", "one writer a core, as lakekit's default; in a fixed number of buckets")
 
 
 class Paimon(System):
     name = "paimon"
     title = "Paimon"
-    requirements = ("pyspark==3.5.6",)
+    requirements = SPARK_3
     packages = ("org.apache.paimon:paimon-spark-3.5:0.9.0",)
     session = (
         Setting(
@@ -27,7 +25,7 @@ class Paimon(System):
         Setting("spark.sql.catalog.paimon", "org.apache.paimon.spark.SparkCatalog", "same"),
     )
     properties = (
-        _BUCKETS,
+        Setting("bucket", "2", "one writer a core, as lakekit's default; in a fixed number of buckets"),
         Setting("file.format", "parquet", "as all others (ORC is its default)"),
         Setting("file.compression", "zstd", "as lakekit (same level 1)"),
         Setting("file.compression.zstd-level", "1", "its default"),
