@@ -60,6 +60,9 @@ def _match_text(existing: pa.Array, new: pa.Array) -> tuple[Positions, Positions
 
     Only where these bytes are equal are whole texts compared; new texts that share them are looked up by hash.
     """
+    if len(new) < len(existing):
+        found, positions = _match_text(new, existing)
+        return positions, found
     shared = _shared_length(existing, new)
     old_codes, new_codes = _prefixes(existing, shared), _prefixes(new, shared)
     low = np.searchsorted(new_codes, old_codes, "left")
@@ -151,12 +154,17 @@ def _prefixes(column: pa.Array, start: int) -> Codes:
     """
     _, offset_buffer, data_buffer = column.buffers()
     offsets = np.frombuffer(offset_buffer, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    first = offsets[:-1].astype(np.int64) + start
-    codes = np.zeros(len(column), dtype=np.uint64)
-    data = np.frombuffer(data_buffer or b"\0", dtype=np.uint8)
-    for step in range(_PREFIX_BYTES):
-        at = first + step
-        inside = at < offsets[1:]
-        octet = data[np.minimum(at, len(data) - 1)].astype(np.uint64)
-        codes = (codes << np.uint64(8)) | np.where(inside, octet, np.uint64(0))
+    first, lengths = offsets[:-1] + start, np.diff(offsets) - start
+    octets = np.frombuffer(data_buffer or b"", dtype=np.uint8)
+    if octets.size < _PREFIX_BYTES or int(first[-1]) + _PREFIX_BYTES > octets.size:
+        octets = np.append(octets, np.zeros(_PREFIX_BYTES, dtype=np.uint8))
+        first = np.minimum(first, octets.size - _PREFIX_BYTES)
+    # A view of the 8 bytes at every place of the buffer.
+    words: Codes = np.ndarray((octets.size - _PREFIX_BYTES + 1,), dtype=">u8", buffer=octets, strides=(1,))
+    codes = words[first].astype(np.uint64)
+    if int(lengths.min()) < _PREFIX_BYTES:
+        missing = (_PREFIX_BYTES - np.clip(lengths, 0, _PREFIX_BYTES)).astype(np.uint64) * np.uint64(8)
+        # Shifting by all 64 bits is not defined, so it is done in two steps.
+        half = missing // np.uint64(2)
+        codes = codes >> half >> (missing - half) << half << (missing - half)
     return codes
