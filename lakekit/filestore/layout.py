@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OPERATION = "__lake_op"
 """Column of a change batch: 'U' upserts the row, 'D' deletes its key."""
 ORDER = "__lake_order"
-"""Column that holds the order of arrival, so that the last of two equal keys is known after the shuffle."""
+"""Column that holds the order of arrival: the last of two equal keys counts."""
 
 PartitionValues = dict[str, str | None]
 

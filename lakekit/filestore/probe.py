@@ -70,7 +70,9 @@ class FileProbe:
         hits = []
         offset = 0
         for group, group_ranges in enumerate(self._groups):
-            if _all_overlap(group_ranges, ranges):
+            if _all_overlap(group_ranges, ranges) and _some_within(
+                keys, self.sort_columns[0], group_ranges[0]
+            ):
                 hit = self._probe_group(group, offset, keys)
                 if len(hit.rows):
                     hits.append(hit)
@@ -167,10 +169,25 @@ def _window(existing: pa.Table, keys: pa.Table, columns: Sequence[str]) -> tuple
     column = keys.column(first)
     if not len(existing) or _has_floats(keys, columns[:1]) or pa.types.is_boolean(column.type):
         return 0, len(keys)
-    low, high = (existing.column(first)[i].as_py() for i in (0, len(existing) - 1))
-    start = bisect_left(range(len(column)), low, key=lambda i: column[i].as_py())
-    end = bisect_right(range(len(column)), high, lo=start, key=lambda i: column[i].as_py())
+    start, end = _between(column, *(existing.column(first)[i].as_py() for i in (0, len(existing) - 1)))
     return start, end - start
+
+
+def _some_within(keys: pa.Table, column: str, limits: Range) -> bool:
+    """Tells whether a new key may lie within the limits of its first column; keys are in ascending order."""
+    if limits is None or limits[0] is None or limits[1] is None or _has_floats(keys, [column]):
+        return True
+    try:
+        start, end = _between(keys.column(column), *limits)
+    except TypeError:
+        return True  # statistics written by others may have another type
+    return end > start
+
+
+def _between(column: pa.ChunkedArray, low: Any, high: Any) -> tuple[int, int]:
+    """Returns the positions of the first value from `low` on and of the first above `high`, in ascending values."""
+    start = bisect_left(range(len(column)), low, key=lambda i: column[i].as_py())
+    return start, bisect_right(range(len(column)), high, lo=start, key=lambda i: column[i].as_py())
 
 
 def _has_floats(keys: pa.Table, columns: Sequence[str]) -> bool:

@@ -22,8 +22,7 @@ from lakekit.sql.parse import Cursor
 from lakekit.sql.rewrite import rewrite
 from lakekit.sql.statement import QUERY_STARTS, Statement, Target, qualified, read_hint, read_target
 from lakekit.sql.text import Edit, SqlText
-from lakekit.table import append, batch
-from lakekit.table.rows import can_collect
+from lakekit.table import append
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -83,9 +82,7 @@ def insert(context: Context, statement: Statement) -> DataFrame | None:
     with context.translated(query):
         shaped = _shaped(table, rows, columns, by_name, fixed)
     if not overwrites:
-        in_text = statement.tokens[cursor.index].keyword == "VALUES"
-        few = in_text and table.primary_key and can_collect(table.schema)
-        return frames.commit(context, table.upsert(batch.collected(table, shaped) if few else shaped))
+        return frames.commit(context, table.upsert(shaped))
     return frames.commit(
         context, table.overwrite(shaped, partitions=_replaced(context, table, partition, fixed))
     )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakekit import schema as schemas
-from lakekit.filestore.layout import OPERATION
+from lakekit.filestore.few import FEW_ROWS
+from lakekit.filestore.layout import OPERATION, ORDER
 from lakekit.names import quote
 from lakekit.session.failures import spark_failure
 from lakekit.table.constraints import checked, has_rules
+from lakekit.table.rows import can_collect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,14 +34,13 @@ def aligned(table: Table, rows: DataFrame, snapshot: Snapshot) -> DataFrame:
     return checked(fitted, snapshot)
 
 
-def few(table: Table, rows: pa.Table, snapshot: Snapshot) -> pa.Table:
+def few(table: Table, rows: pa.Table, snapshot: Snapshot) -> DataFrame | pa.Table:
     """Returns few rows that are in this process, as `aligned` does.
 
     Where they have the table's very types and nothing is to be checked, Spark is not asked.
 
     Raises:
         SchemaMismatchError: see `aligned`.
-        ConstraintError: for a row that breaks a CHECK or a length.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -46,16 +49,45 @@ def few(table: Table, rows: pa.Table, snapshot: Snapshot) -> pa.Table:
     same = len(rows.schema) == len(wanted) and {f.name: f.type for f in rows.schema} == wanted
     if same and not has_rules(snapshot) and not any(pa.types.is_nested(kind) for kind in wanted.values()):
         return rows.select(list(wanted))
-    return collected(table, aligned(table, table.lake.spark.createDataFrame(rows), snapshot))
+    return aligned(table, table.lake.spark.createDataFrame(rows), snapshot)
 
 
-def collected(table: Table, rows: DataFrame) -> pa.Table:
-    """Returns few rows of Spark's, which it computes by itself from rows that were in this process."""
+def collected_if_few(table: Table, rows: DataFrame | pa.Table) -> DataFrame | pa.Table:
+    """Returns the rows as an Arrow table if there are no more than FEW_ROWS, as far as Spark can tell beforehand.
+
+    Raises:
+        LakeError: for a row that cannot be computed, or breaks a CHECK or a length.
+    """
+    from pyspark.sql import functions as F
+
+    if isinstance(rows, pa.Table) or not can_collect(rows.schema):
+        return rows
+    # Spark's estimate can be too low (after explode, say), so no partition returns more than is needed to see that.
+    number = F.monotonically_increasing_id().bitwiseAND(_ROW_IN_PARTITION)
+    first = rows.withColumn(ORDER, number).where(F.col(ORDER) <= FEW_ROWS).drop(ORDER)
     try:
         with table.lake.interruptible():
-            return rows.toArrow()
+            if _expected_bytes(rows) > _FEW_BYTES:
+                return rows
+            found = first.toArrow()
     except Exception as error:
         raise spark_failure(error, f"Writing to table {table.name}") from None
+    return found if found.num_rows <= FEW_ROWS else rows
+
+
+_FEW_BYTES = 4 << 20
+"""More than Spark expects of FEW_ROWS rows, unless they are very wide."""
+_ROW_IN_PARTITION = (1 << 33) - 1
+"""The bits of `monotonically_increasing_id` that number the rows of a partition."""
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_STATISTICS = re.compile(r"Statistics\(sizeInBytes=([-+.\dE]+) (\w+)")
+
+
+def _expected_bytes(rows: DataFrame) -> float:
+    """Returns the size of the result that Spark's optimizer expects, which EXPLAIN COST shows."""
+    plan = rows.sparkSession.sql("EXPLAIN COST SELECT * FROM {rows}", rows=rows).collect()[0][0]
+    found = _STATISTICS.search(plan)
+    return float(found[1]) * 1024.0 ** _UNITS.index(found[2]) if found and found[2] in _UNITS else math.inf
 
 
 def deletions(table: Table, rows: DataFrame, snapshot: Snapshot) -> DataFrame:

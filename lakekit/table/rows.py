@@ -54,7 +54,7 @@ def in_process(spark: SparkSession, rows: Rows, schema: StructType) -> pa.Table 
 
 
 def are_few(rows: pa.Table | DataFrame, schema: StructType) -> bool:
-    """Tells whether rows are in this process, and so few that no Spark job is needed to write them."""
+    """Tells whether rows are in this process, and so few that Spark need not be asked to write them."""
     if not isinstance(rows, pa.Table) or not rows.num_columns or rows.num_rows > FEW_ROWS:
         return False
     return can_collect(schema)

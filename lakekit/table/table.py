@@ -305,15 +305,12 @@ class Table:
             return self._delete_where(keys, params)
         self._need_key("delete() with keys")
         spark, schema = self.lake.spark, self.schema
-        given = in_process(spark, keys, schema)
-        few = are_few(given, schema)
-        dataframe = to_dataframe(spark, given, schema)
-
-        def build(snapshot: Snapshot) -> DataFrame | pa.Table:
-            rows = batch.deletions(self, dataframe, snapshot)
-            return batch.collected(self, rows) if few else rows
-
-        request = Write(operation="DELETE", build=build, txn=_txn(writer_id, epoch))
+        dataframe = to_dataframe(spark, keys, schema)
+        request = Write(
+            operation="DELETE",
+            build=lambda snapshot: batch.deletions(self, dataframe, snapshot),
+            txn=_txn(writer_id, epoch),
+        )
         return self._written(write(self, request))
 
     def update(self, assignments: Mapping[str, str], where: str | None = None, **params: Any) -> Commit:

@@ -1,4 +1,4 @@
-"""The write path of a keyed table: rows → one Spark job over the buckets → one commit.
+"""The write path of a keyed table: rows → one Spark job over the buckets, or none for few rows → one commit.
 
 Each attempt reads the newest snapshot, lets the tasks write runs and vectors against it, and commits. When a commit of
 somebody else stands in the way, the attempt's files are deleted and the work is done again on the newer snapshot. A
@@ -124,7 +124,7 @@ class _Attempt:
 
     def run(self) -> Tally:
         """Writes the files; nothing is visible yet."""
-        rows = self._request.build(self._snapshot)
+        rows = batch.collected_if_few(self._table, self._request.build(self._snapshot))
         live = [] if self._request.replaces else list(self._snapshot.files.values())
         if isinstance(rows, pa.Table):
             run = self._table.lake.runner.run
@@ -189,7 +189,14 @@ class _Attempt:
 
 
 def run_buckets(table: Table, rows: DataFrame, layout: BucketLayout, task: WriteTask) -> list[BucketResult]:
-    """Runs the bucket writer: bucket i is Spark partition i, sorted by partition, key, sequence and arrival.
+    """Runs the bucket writer: bucket i is Spark partition i."""
+    ordered = in_buckets(rows, layout)
+    named = replace(task, columns=tuple(ordered.columns))
+    return collect_results(table, batch.by_position(ordered).mapInArrow(named, RESULT_SCHEMA))
+
+
+def in_buckets(rows: DataFrame, layout: BucketLayout) -> DataFrame:
+    """Returns rows with bucket i in Spark partition i, sorted by partition, key, sequence and arrival.
 
     ``repartition(N, keys)`` is hash partitioning by ``pmod(murmur3(keys), N)``, which is the bucket function.
     """
@@ -200,9 +207,7 @@ def run_buckets(table: Table, rows: DataFrame, layout: BucketLayout, task: Write
     if layout.sequence_field is not None and layout.sequence_field not in order:
         order.append(layout.sequence_field)
     shuffled = rows.withColumn(ORDER, F.monotonically_increasing_id()).repartition(layout.buckets, *keys)
-    ordered = shuffled.sortWithinPartitions(*[F.col(quote(c)) for c in order], ORDER)
-    named = replace(task, columns=tuple(ordered.columns))
-    return collect_results(table, batch.by_position(ordered).mapInArrow(named, RESULT_SCHEMA))
+    return shuffled.sortWithinPartitions(*[F.col(quote(c)) for c in order], ORDER)
 
 
 def collect_results(table: Table, results: DataFrame) -> list[BucketResult]:

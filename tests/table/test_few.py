@@ -17,8 +17,8 @@ import pytest
 import lakekit
 from lakekit.errors import ConstraintError, LakeError, PrimaryKeyError, SchemaMismatchError
 from lakekit.filestore import few
+from lakekit.table import batch, write
 from lakekit.table import rows as table_rows
-from lakekit.table import write
 from lakekit.table.table import Table
 
 _numbers = itertools.count()
@@ -79,6 +79,7 @@ def test_few_rows_are_written_as_many_are(kind: str, make: Make, monkeypatch: py
         written.append(small.delete(gone))
         with monkeypatch.context() as patch:
             patch.setattr(table_rows, "FEW_ROWS", 0)
+            patch.setattr(batch, "FEW_ROWS", 0)
             of_large = [large.upsert(rows), large.delete(gone)]
         for ours, theirs in zip(written, of_large, strict=True):
             counts = ("version", "rows_inserted", "rows_updated", "rows_deleted", "rows_late", "files_added")
