@@ -22,6 +22,7 @@ PREFIXES = (PREFIX, "arctic.", "mixed-format.")
 FORMAT_VERSION = "lake.format-version"
 PRIMARY_KEY = "lake.primary-key"
 BUCKET = "lake.bucket"
+EXPECTED_ROWS = "lake.expected-rows"
 SEQUENCE_FIELD = "lake.sequence.field"
 SUPPORTED_FORMAT = 1
 
@@ -224,6 +225,7 @@ class TableOptions:
     """The options of a table, typed, with defaults; field names are option names with ``_``."""
 
     bucket: int | None
+    expected_rows: int | None
     sequence_field: str | None
     target_file_size: int
     compaction_auto: bool

@@ -156,7 +156,8 @@ def _described(table: Table) -> str:
         if table.primary_key
         else "append"
     )
-    return f"Created table {table.name}: {key}."
+    rows = table.options.expected_rows
+    return f"Created table {table.name}: {key}{f', {rows:,} rows expected' if rows else ''}."
 
 
 def _check_buckets(wanted: Definition, name: str) -> None:

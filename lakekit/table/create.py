@@ -27,15 +27,13 @@ from lakekit.schema import check_columns, check_key, check_partitions, struct_of
 from lakekit.schema.columns import as_nullable, find_columns, required_features, stored_field
 from lakekit.storage.actions import Action, CommitInfo, Metadata, Protocol
 from lakekit.storage.log import open_log
+from lakekit.table.buckets import MOST_DEFAULT_BUCKETS, default_buckets, suggested_buckets
 
 if TYPE_CHECKING:
     from lakekit.lake import Lake
     from lakekit.schema.columns import Columns
     from lakekit.table.rows import Rows
     from lakekit.table.table import Table
-
-MOST_DEFAULT_BUCKETS = 4
-"""Buckets of a table for which no number is given, at most."""
 
 _READER_FEATURES = ("deletionVectors",)
 _WRITER_FEATURES = ("appendOnly", "changeDataFeed", "invariants")
@@ -190,12 +188,15 @@ def _configuration(
     if key:
         base |= {props.PRIMARY_KEY: json.dumps(key, ensure_ascii=False), props.BUCKET: str(default_buckets)}
     chosen = props.normalise(given, defaults=base)
-    for stored in (props.BUCKET, props.SEQUENCE_FIELD):
+    for stored in (props.BUCKET, props.EXPECTED_ROWS, props.SEQUENCE_FIELD):
         if stored in chosen and not key:
             raise PrimaryKeyError(
                 f"Table {table} has the option '{stored.removeprefix(PREFIX)}', but no primary key.",
                 "Add a primary key, or leave the option out.",
             )
+    if props.EXPECTED_ROWS in chosen and props.BUCKET not in chosen:
+        suggested = suggested_buckets(schema, int(chosen[props.EXPECTED_ROWS]), default_buckets)
+        chosen[props.BUCKET] = str(suggested)
     if props.SEQUENCE_FIELD in chosen:
         chosen[props.SEQUENCE_FIELD] = _sequence_field(table, schema, chosen[props.SEQUENCE_FIELD])
     return {**base, **chosen}
@@ -236,8 +237,8 @@ def create_table(
             an Arrow schema; left out with `as_`, whose columns the table gets then.
         primary_key: columns that identify a row; without them the table is an append table.
         partition_by: columns by whose values files are kept apart; they must be part of the key.
-        buckets: number of buckets in each partition; by default as many as the local session has cores, at
-            most `MOST_DEFAULT_BUCKETS`, and `MOST_DEFAULT_BUCKETS` on a cluster.
+        buckets: number of buckets in each partition. Left out, the property ``expected-rows`` chooses it; without
+            that there are as many as the local session has cores, at most `MOST_DEFAULT_BUCKETS`.
         properties: table options, see `lakekit.options`.
         comment: a text about the table.
         if_not_exists: return the table that exists instead of raising.
@@ -317,18 +318,6 @@ def _open(field: StructField) -> StructField:
     """Returns a column of a query as a table gets it: nullable throughout, with its comment."""
     kept = {k: v for k, v in (field.metadata or {}).items() if k == "comment"}
     return StructField(field.name, as_nullable(field.dataType), True, kept)
-
-
-def default_buckets(lake: Lake) -> int:
-    """Returns the number of buckets of a table for which none is given.
-
-    A bucket is one Spark task of each write, so fewer than the cores leave some idle; and it is at least one
-    file of each partition, so many make a small table slow. As a rule, 200 MB to 1 GB of a partition belong
-    into one bucket.
-    """
-    if not lake.runner.is_local:
-        return MOST_DEFAULT_BUCKETS
-    return max(1, min(lake.spark.sparkContext.defaultParallelism, MOST_DEFAULT_BUCKETS))
 
 
 # Run where the storage can be reached, on the cluster for a remote session.

@@ -20,7 +20,8 @@ from lakekit.errors import (
 from lakekit.lake import Lake
 from lakekit.names import TableName
 from lakekit.table import alter
-from lakekit.table.create import MOST_DEFAULT_BUCKETS, create_table, define, write_first_version
+from lakekit.table.buckets import MOST_DEFAULT_BUCKETS
+from lakekit.table.create import create_table, define, write_first_version
 from lakekit.table.describe import columns
 
 T = TableName("far", "t")

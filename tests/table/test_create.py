@@ -24,7 +24,8 @@ from lakekit.errors import (
 )
 from lakekit.storage.log import open_log
 from lakekit.storage.protocol import check_writable
-from lakekit.table.create import MOST_DEFAULT_BUCKETS, create_table, define, write_first_version
+from lakekit.table.buckets import MOST_DEFAULT_BUCKETS
+from lakekit.table.create import create_table, define, write_first_version
 
 ALL_TYPES = """
     id BIGINT, b BOOLEAN, i8 TINYINT, i16 SMALLINT, i32 INT, f FLOAT, d DOUBLE, m DECIMAL(20, 3), s STRING, c CHAR(4),
@@ -102,6 +103,29 @@ def test_odd_names_are_quoted_in_the_bucket_formula():
     columns = t.StructType([t.StructField("a`b.c'd", t.IntegerType()), t.StructField("v", t.IntegerType())])
     schema = define("t", columns, primary_key=["a`b.c'd"], buckets=1).stored_schema()
     assert schema["_bucket"].metadata["delta.generationExpression"] == "pmod(hash(`a``b.c'd`), 1)"
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "buckets"),
+    [
+        ("k bigint, v bigint", 1_000, 2),
+        ("k bigint, v bigint", 1_000_000_000, 15),
+        ("k bigint, s string, a array<string>, d decimal(38, 2), v double", 100_000_000, 12),
+        ("k bigint, v bigint", 10**18, 32_768),
+    ],
+)
+def test_expected_rows_choose_the_number_of_buckets(columns, rows, buckets):
+    properties = {"expected-rows": rows}
+    assert (
+        define("t", columns, primary_key=["k"], properties=properties, default_buckets=2).buckets == buckets
+    )
+
+
+def test_a_number_of_buckets_that_is_given_counts_more_than_expected_rows():
+    given = define("t", "k bigint", primary_key=["k"], properties={"expected-rows": 10**9}, buckets=3)
+    assert given.buckets == 3
+    with pytest.raises(PrimaryKeyError, match="expected-rows"):
+        define("t", "k bigint", properties={"expected-rows": 10**9})
 
 
 def test_the_statement_of_the_reference_is_accepted():
