@@ -13,10 +13,12 @@ def problems(events: Sequence[dict[str, Any]], manifest: Manifest) -> list[str]:
     found: dict[str, None] = {}
     for event in events:
         step, result = event["step"], event.get("result")
-        if step in ("scan", "aggregate", "filter", "checksum"):
+        if step in ("scan", "aggregate", "filter", "checksum", "many"):
             expected = [manifest.expected[step]]
-        elif step == "range":
-            expected = [manifest.expected["range"][event["index"]]]
+        elif step == "get many":
+            expected = [manifest.expected["many"]]
+        elif step in ("range", "wide range"):
+            expected = [manifest.expected[step][event["index"]]]
         elif step in ("lookup", "get"):
             expected = [manifest.expected["lookup"][event["index"]]]
         else:

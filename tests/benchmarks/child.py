@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from . import workload
 from .systems import system_class
-from .systems.base import Clusters, Gets, Settles, System
+from .systems.base import Clusters, Gets, Settles, System, WritesAlone
 from .workload import COLUMNS, Manifest
 
 LOOKUPS_SQL = 10
@@ -76,6 +76,10 @@ def run(system: System, kind: str, repeats: int, manifest: Manifest, events: Eve
     events.time_write("load", lambda: _load(system, manifest))
     for batch in () if system.starts_from_final else manifest.batches:
         events.time_write("upsert", partial(_upsert, system, batch.path), rows=batch.rows)
+    if isinstance(system, WritesAlone):
+        for batch in manifest.batches:
+            work = partial(system.write_alone, Path(batch.path))
+            events.time("limit", work, rows=batch.rows)
     if isinstance(system, Settles):
         events.time_write("settle", system.settle)
     if kind == "race":
@@ -119,13 +123,19 @@ def _reads(system: System, stage: str, repeats: int, manifest: Manifest, events:
 
 
 def _keyed_reads(system: System, stage: str, repeats: int, manifest: Manifest, events: Events) -> None:
-    for index, ends in enumerate(manifest.ranges[: repeats + 1]):
-        sql = workload.range_sql(system.table, ends)
-        events.time("range", partial(_query, system, sql), stage=stage, index=index)
+    for step, ranges in (("range", manifest.ranges), ("wide range", manifest.wide_ranges)):
+        for index, ends in enumerate(ranges[: repeats + 1]):
+            sql = workload.range_sql(system.table, ends)
+            events.time(step, partial(_query, system, sql), stage=stage, index=index)
     for index, key in enumerate(manifest.lookups[:LOOKUPS_SQL]):
         sql = workload.lookup_sql(system.table, key, workload.day_of(manifest.dataset, key))
         events.time("lookup", partial(_query, system, sql), stage=stage, index=index)
+    for _ in range(repeats):
+        sql = workload.many_sql(system.table, manifest.many)
+        events.time("many", partial(_query, system, sql), stage=stage)
     if isinstance(system, Gets):
+        for _ in range(repeats):
+            events.time("get many", partial(_get_many, system, manifest.many), stage=stage)
         for number in range(GETS):
             index = number % len(manifest.lookups)
             events.time("get", partial(_get, system, manifest.lookups[index]), stage=stage, index=index)
@@ -134,6 +144,11 @@ def _keyed_reads(system: System, stage: str, repeats: int, manifest: Manifest, e
 def _get(system: Gets, key: int | str) -> list[list[Any]]:
     row = system.get(key)
     return _plain([] if row is None else [tuple(row[column] for column in COLUMNS)])
+
+
+def _get_many(system: Gets, keys: Sequence[int | str]) -> list[list[Any]]:
+    rows = system.get_many(keys)
+    return [[len(rows), sum(row["c0"] for row in rows), sum(len(row["s"]) for row in rows)]]
 
 
 def _check(system: System, stage: str, events: Events) -> None:

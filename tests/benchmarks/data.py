@@ -25,14 +25,16 @@ Words = npt.NDArray[np.uint64]
 CHUNK = 250_000
 FILE_ROWS = 1_000_000
 LOOKUPS = 20
+MANY = 1_000
 RANGES = 10
 RANGE_KEYS = 1_000
+WIDE_KEYS = 100_000
 
 _START = 1_640_995_200_000_000  # 2022-01-01 in microseconds
 _VERSION_STEP = 60_000_000
 _HEX = np.array([list(f"{i:02x}".encode()) for i in range(256)], dtype=np.uint8)
 _STRING_WORDS = 6  # 16 hex digits each: 96 characters, the longest string
-_FORMAT = 1  # raise it when the rows change, so that no older files are taken for them
+_FORMAT = 2  # raise it when rows or manifest change, so that no older files are taken for them
 
 
 def prepare(dataset: Dataset, folder: Path) -> Manifest:
@@ -114,16 +116,34 @@ def _write(dataset: Dataset, place: Path) -> Manifest:
     expected = _write_rows(final, present, versions[present].astype(np.int64), dataset)
     picked = rng.choice(present, LOOKUPS)
     lookups = key_column(picked, dataset.key).to_pylist()
-    width = min(RANGE_KEYS, len(present))
-    starts = rng.integers(0, len(present) - width + 1, RANGES)
-    first, last = present[starts], present[starts + width - 1]
-    ends = zip(*(key_column(numbers, dataset.key).to_pylist() for numbers in (first, last)), strict=True)
-    expected["range"] = [_range_result(present[s : s + width], versions, dataset.key) for s in starts]
+    ranges, expected["range"] = _ranges(rng, present, RANGE_KEYS, versions, dataset.key)
+    wide_ranges, expected["wide range"] = _ranges(rng, present, WIDE_KEYS, versions, dataset.key)
+    many = rng.choice(present, min(MANY, len(present)), replace=False)
+    expected["many"] = _some(many, versions, dataset.key)
     looked_up = rows(picked, versions[picked].astype(np.int64), dataset.key)
     expected["lookup"] = [[_plain(value) for value in row.values()] for row in looked_up.to_pylist()]
     return Manifest(
-        dataset, str(place / "load"), tuple(batches), str(final), tuple(lookups), tuple(ends), expected
+        dataset=dataset,
+        load=str(place / "load"),
+        batches=tuple(batches),
+        final=str(final),
+        lookups=tuple(lookups),
+        ranges=ranges,
+        wide_ranges=wide_ranges,
+        many=tuple(key_column(many, dataset.key).to_pylist()),
+        expected=expected,
     )
+
+
+def _ranges(
+    rng: np.random.Generator, present: Ints, keys: int, versions: npt.NDArray[np.int16], kind: KeyKind
+) -> tuple[tuple[tuple[int | str, int | str], ...], list[list[int]]]:
+    """First and last key of ranges of so many keys, and what a query of each must return."""
+    width = min(keys, len(present))
+    starts = rng.integers(0, len(present) - width + 1, RANGES)
+    first, last = (key_column(n, kind).to_pylist() for n in (present[starts], present[starts + width - 1]))
+    results = [_some(present[s : s + width], versions, kind) for s in starts]
+    return tuple(zip(first, last, strict=True)), results
 
 
 def _draw(rng: np.random.Generator, dataset: Dataset, size: int) -> Ints:
@@ -194,7 +214,7 @@ class _Tally:
         }
 
 
-def _range_result(keys: Ints, versions: npt.NDArray[np.int16], key: KeyKind) -> list[int]:
+def _some(keys: Ints, versions: npt.NDArray[np.int16], key: KeyKind) -> list[int]:
     table = rows(keys, versions[keys].astype(np.int64), key)
     return [table.num_rows, pc.sum(table["c0"]).as_py(), pc.sum(pc.utf8_length(table["s"])).as_py()]
 

@@ -9,12 +9,23 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from .report import Row, figure, rows, steps
+from .report import Row, by_size, figure, rows, steps
 from .systems import NAMES, REFERENCE
 from .workload import short
 
 # The palette of Okabe and Ito, which colour-blind people can tell apart, and grey.
-_PALETTE = ("#0072b2", "#e69f00", "#d55e00", "#009e73", "#56b4e9", "#004d80", "#cc79a7", "#7a3b69", "#8c959f")
+_PALETTE = (
+    "#0072b2",
+    "#e69f00",
+    "#d55e00",
+    "#009e73",
+    "#56b4e9",
+    "#004d80",
+    "#cc79a7",
+    "#7a3b69",
+    "#8c959f",
+    "#444444",
+)
 COLOURS = dict(zip(NAMES, _PALETTE, strict=True))
 
 
@@ -28,6 +39,8 @@ def draw(results: Mapping[str, Any], folder: Path) -> list[Path]:
         made["upserts"] = _upserts(races)
     if growing:
         made["memory"] = _memory(growing[0])
+    if len(growth := by_size(races)) > 1:
+        made["growth"] = _growth(growth)
     paths = []
     for name, drawing in made.items():
         path = folder / f"{name}.svg"
@@ -89,6 +102,19 @@ def _upserts(entries: list[Mapping[str, Any]]) -> go.Figure:
             drawing.add_trace(line, row=1, col=number)
     drawing.update_yaxes(type="log", title="seconds", dtick=1)
     drawing.update_layout(title="Upsert of each batch", width=max(420 * len(entries), 700), height=450)
+    return drawing
+
+
+def _growth(lines: Mapping[int, Mapping[int, float]]) -> go.Figure:
+    """Seconds of a batch against the size of the table."""
+    drawing = go.Figure()
+    for colour, (batch, points) in zip(_PALETTE, sorted(lines.items()), strict=False):
+        x, y = zip(*sorted(points.items()), strict=True)
+        name = f"batch of {short(batch)} rows"
+        drawing.add_scatter(name=name, x=x, y=y, mode="lines+markers", line={"color": colour})
+    drawing.update_xaxes(type="log", title="keys in the table")
+    drawing.update_yaxes(type="log", title="seconds, median")
+    drawing.update_layout(title="Upserts of lakekit as the table grows", width=800, height=450)
     return drawing
 
 

@@ -18,7 +18,9 @@ READS = {
     "aggregate": "aggregate",
     "filter": "filter on another column",
     "range": "range of 1,000 keys",
+    "wide range": "range of 100,000 keys",
     "lookup": "point look-up by SQL",
+    "many": "1,000 keys in one query",
 }
 
 _LOG_BYTES = 1_000_000
@@ -56,11 +58,13 @@ def rows(entry: Measured) -> list[Row]:
         made += [
             Row(f"{label}, {stage} compaction", "s", _read(step, stage)) for stage in ("before", "after")
         ]
-        if step in ("range", "lookup"):
+        if step in ("range", "wide range", "lookup", "many"):
             made.append(Row(f"{label}, after compaction by key", "s", _read(step, "clustered", "after")))
     for stage in ("before", "after"):
         label = f"`get()`, {stage} compaction (others: SQL)"
         made.append(Row(label, "s", _read("get", stage), _read("lookup", stage)))
+        label = f"`get_many()` of 1,000 keys, {stage} compaction (others: SQL)"
+        made.append(Row(label, "s", _read("get many", stage), _read("many", stage)))
     made.append(Row("compaction", "s", _compaction("compact")))
     made.append(Row("compaction by key", "s", _compaction("cluster", "compact")))
     ingested = entry["ingested_bytes"]
@@ -200,6 +204,20 @@ def steps(measured: Measured, step: str, stage: str | None = None) -> list[Any]:
     return [e for e in measured["events"] if e["step"] == step and stage in (None, e.get("stage"))]
 
 
+def by_size(entries: Sequence[Measured]) -> dict[int, dict[int, float]]:
+    """The median seconds of lakekit's upserts of uniform bigint keys, by rows of the batch and by keys of the table."""
+    found: dict[int, dict[int, float]] = {}
+    for entry in entries:
+        dataset = entry["dataset"]
+        plain = dataset["key"] == "bigint" and not any(dataset.get(n) for n in ("skew", "days", "late"))
+        if plain and REFERENCE in entry["systems"]:
+            for batch in set(dataset["batches"]):
+                seconds = _upsert(batch, median)(entry["systems"][REFERENCE])
+                if seconds is not None:
+                    found.setdefault(batch, {})[dataset["keys"]] = seconds
+    return {batch: points for batch, points in found.items() if len(points) > 1}
+
+
 def figure(row: Row, name: str, entry: Measured) -> float | None:
     measured = entry["systems"].get(name)
     if measured is None:
@@ -223,7 +241,8 @@ def _compaction(*names: str) -> Callable[[Measured], float | None]:
 
 def _upsert(size: int, pick: Callable[[list[float]], float]) -> Callable[[Measured], float | None]:
     def find(measured: Measured) -> float | None:
-        seconds = [e["seconds"] for e in steps(measured, "upsert") if e["rows"] == size]
+        batches = [*steps(measured, "upsert"), *steps(measured, "limit")]
+        seconds = [e["seconds"] for e in batches if e["rows"] == size]
         return pick(seconds) if seconds else None
 
     return find

@@ -103,6 +103,8 @@ class Manifest:
         final: the rows that the table has in the end, in key order.
         lookups: keys (literals of the key type) with the row each has in the end.
         ranges: first and last key of ranges of 1,000 keys.
+        wide_ranges: the same of ranges of 100,000 keys.
+        many: 1,000 different keys, to be looked up at once.
         expected: result rows by name of the query, as JSON lists.
     """
 
@@ -112,6 +114,8 @@ class Manifest:
     final: str
     lookups: tuple[int | str, ...]
     ranges: tuple[tuple[int | str, int | str], ...]
+    wide_ranges: tuple[tuple[int | str, int | str], ...]
+    many: tuple[int | str, ...]
     expected: dict[str, Any]
 
     @property
@@ -128,8 +132,10 @@ class Manifest:
         dataset = found["dataset"]
         found["dataset"] = Dataset(**{**dataset, "batches": tuple(dataset["batches"])})
         found["batches"] = tuple(Batch(**batch) for batch in found["batches"])
-        found["lookups"] = tuple(found["lookups"])
-        found["ranges"] = tuple(tuple(ends) for ends in found["ranges"])
+        for name in ("lookups", "many"):
+            found[name] = tuple(found[name])
+        for name in ("ranges", "wide_ranges"):
+            found[name] = tuple(tuple(ends) for ends in found[name])
         return Manifest(**found)
 
 
@@ -214,7 +220,15 @@ def lookup_sql(table: str, key: int | str, day: date | None = None) -> str:
 
 def range_sql(table: str, ends: tuple[int | str, int | str]) -> str:
     low, high = map(literal, ends)
-    return f"SELECT count(*), sum(c0), sum(length(s)) FROM {table} WHERE k BETWEEN {low} AND {high}"
+    return f"SELECT {_SOME} FROM {table} WHERE k BETWEEN {low} AND {high}"
+
+
+def many_sql(table: str, keys: Sequence[int | str]) -> str:
+    return f"SELECT {_SOME} FROM {table} WHERE k IN ({', '.join(map(literal, keys))})"
+
+
+_SOME = "count(*), sum(c0), sum(length(s))"
+"""What a query of some rows returns."""
 
 
 def checksum_sql(table: str) -> str:

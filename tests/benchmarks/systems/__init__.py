@@ -19,6 +19,7 @@ _PLACES = {
     "hudi-mor": ("hudi", "HudiMor"),
     "hudi-cow": ("hudi", "HudiCow"),
     "delta-plain": ("delta", "PlainDelta"),
+    "parquet": ("parquet", "PlainParquet"),
 }
 
 NAMES = tuple(_PLACES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -165,3 +166,13 @@ class Gets(Protocol):
     """A system that reads a row by key without SQL."""
 
     def get(self, key: int | str) -> dict[str, Any] | None: ...
+
+    def get_many(self, keys: Sequence[int | str]) -> list[dict[str, Any]]: ...
+
+
+@runtime_checkable
+class WritesAlone(Protocol):
+    """A limit for writers: what sorting and writing the rows costs without a table around it."""
+
+    def write_alone(self, batch: Path) -> None:
+        """Reads the Parquet files of a batch, sorts the rows by key, and writes them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.systems.base import Setting, System, TableState
@@ -58,6 +59,12 @@ class Lakekit(System):
         day = day_of(self.dataset, key)
         row: dict[str, Any] | None = self._table.get(k=key, **({"day": day} if day else {}))
         return row
+
+    def get_many(self, keys: Sequence[int | str]) -> list[dict[str, Any]]:
+        days = [day_of(self.dataset, key) for key in keys]
+        wanted = [{"k": key, **({"day": day} if day else {})} for key, day in zip(keys, days, strict=True)]
+        rows: list[dict[str, Any]] = self._table.get_many(wanted).to_pylist()
+        return rows
 
     def state(self) -> TableState:
         return log_state(self.root)
