@@ -28,7 +28,7 @@ class BackgroundCompaction:
     """One thread of a lake that compacts tables after commits, when their triggers fire.
 
     A compaction takes cores from the writes of the session, so it waits until there are none for a moment, but not
-    once the triggers are exceeded twofold.
+    once the triggers are exceeded twofold; and it leaves one core free, as a write could only wait for its long tasks.
 
     Attributes:
         last_error: what the last compaction failed with, or None.
@@ -98,7 +98,8 @@ class BackgroundCompaction:
         while (name := self._next()) is not None:
             try:
                 table = self._lake.table(name)
-                compact(table, functools.partial(pick, triggers=triggers_of(table.options)))
+                choose = functools.partial(pick, triggers=triggers_of(table.options))
+                compact(table, choose, None if self._hurried else self._cores_to_take())
                 self.last_error = None
             except LakeError as error:
                 self.last_error = error
@@ -130,6 +131,12 @@ class BackgroundCompaction:
         if self._waiting[name] or self._hurried:
             return 0
         return None if self._writes else max(self._last_write + QUIET_SECONDS - time.monotonic(), 0)
+
+    def _cores_to_take(self) -> int | None:
+        """Returns all local cores but one; on a cluster nobody knows how many there are."""
+        if not self._lake.runner.is_local:
+            return None
+        return max(self._lake.spark.sparkContext.defaultParallelism - 1, 1)
 
     def _use_own_pool(self) -> None:
         """Lets Spark's fair scheduler share cores with the foreground; Connect gives each client its own jobs."""

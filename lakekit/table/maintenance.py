@@ -35,7 +35,7 @@ SAFE_RETENTION_HOURS = 168
 """Hours that removed files are kept by default, as in Delta: readers and time travel may still need them."""
 
 
-def compact(table: Table, choose: Chooser = pick_all) -> Commit:
+def compact(table: Table, choose: Chooser = pick_all, at_once: int | None = None) -> Commit:
     """Merges sorted runs, drops deletion vectors, and commits without changing what readers see.
 
     A concurrent upsert wins: buckets whose files it touched are merged again, the others are kept.
@@ -43,6 +43,7 @@ def compact(table: Table, choose: Chooser = pick_all) -> Commit:
     Args:
         table: a keyed table.
         choose: picks the units to merge from live files; by default all that is not one clean run.
+        at_once: how many buckets are merged at the same time; by default as many as there are cores.
 
     Raises:
         ConcurrentWriteError: if writers touched the same buckets every time.
@@ -54,7 +55,7 @@ def compact(table: Table, choose: Chooser = pick_all) -> Commit:
         check_writable(snapshot.protocol, snapshot.configuration, str(table.name))
         merged = {b: r for b, r in merged.items() if all(is_live(f, snapshot.files) for f in r.removed)}
         units = [u for u in choose(snapshot.files.values()) if u.bucket not in merged]
-        for result in merge_units(table, snapshot, units):
+        for result in merge_units(table, snapshot, units, at_once):
             merged.update(dict.fromkeys(result.touched, result))
         tally = Tally.of(merged.values())
         duration = int((time.monotonic() - started) * 1000)
@@ -80,16 +81,20 @@ def compact(table: Table, choose: Chooser = pick_all) -> Commit:
     )
 
 
-def merge_units(table: Table, snapshot: Snapshot, units: Sequence[Unit]) -> list[BucketResult]:
-    """Merges units into files with the columns of `snapshot`: as one Spark job, a task each, unless they are small."""
+def merge_units(
+    table: Table, snapshot: Snapshot, units: Sequence[Unit], at_once: int | None = None
+) -> list[BucketResult]:
+    """Merges units into files with the columns of `snapshot`: as one Spark job, unless they are small."""
     if not units:
         return []
     layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
     if sum(file.size for unit in units for file in unit.files) <= SMALL_BYTES:
         return table.lake.runner.run(merge_in_turn, layout, units)
-    # Large buckets first, so that no core waits for one at the end.
+    # Large buckets first, so that no core waits for one at the end; tasks of several units get some of each size.
     ordered = sorted(units, key=lambda u: -sum(f.size for f in u.files))
-    return run_numbered(table, NumberedTask.of(layout, merge_unit, ordered))
+    tasks = min(len(ordered), at_once or len(ordered))
+    dealt = [unit for first in range(tasks) for unit in ordered[first::tasks]]
+    return run_numbered(table, NumberedTask.of(layout, merge_unit, dealt), tasks)
 
 
 def triggers_of(options: TableOptions) -> Triggers:

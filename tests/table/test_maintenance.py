@@ -13,6 +13,7 @@ import pytest
 
 import lakekit
 from lakekit.errors import InvalidOptionError, VersionNotFoundError
+from lakekit.table import maintenance
 from lakekit.table.table import Table
 
 _numbers = itertools.count()
@@ -49,6 +50,26 @@ def test_compaction_leaves_one_clean_run_a_bucket_and_every_version_readable(lak
     for version, state in {**states, done.version: model}.items():
         assert contents(table, version) == state
     assert table.changes(since=done.version).count() == 0
+
+
+@pytest.mark.parametrize("at_once", [None, 1, 3])
+def test_every_bucket_is_compacted_however_many_at_once(
+    lake: lakekit.Lake, at_once: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "SMALL_BYTES", 0)  # by Spark tasks, as large tables are
+    table = lake.create_table(
+        f"maintained_{next(_numbers)}",
+        "id BIGINT, v BIGINT",
+        primary_key=["id"],
+        buckets=5,
+        properties={"compaction.auto": "false"},
+    )
+    for step in range(3):
+        table.upsert([{"id": i, "v": step} for i in range(step * 10, 60)])
+    done = maintenance.compact(table, at_once=at_once)
+    assert done.files_added == 5
+    assert all(f.deletion_vector is None and f.level == 1 for f in table.snapshot().files.values())
+    assert contents(table) == {i: min(i // 10, 2) for i in range(60)}
 
 
 def test_compaction_in_the_background_follows_commits(lake: lakekit.Lake) -> None:
