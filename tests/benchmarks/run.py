@@ -52,6 +52,8 @@ class Settings:
         return {
             "spark.master": f"local[{self.cores}]",
             "spark.driver.memory": self.heap,
+            # Hudi's analyzer needs a deep stack for a query of 1,000 keys.
+            "spark.driver.extraJavaOptions": "-Xss16m",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             # More than a small batch needs: adaptive execution merges them. Few would make large joins spill.
@@ -204,5 +206,9 @@ def _processor() -> str:
 
 def _tail(path: Path) -> str:
     lines = path.read_text(errors="replace").splitlines()
-    causes = [line for line in lines if "Caused by" in line or re.match(r"[\w.]+(Error|Exception)\b", line)]
-    return "\n".join([*lines[-30:], *causes[-5:]])
+    causes = [
+        line
+        for line in lines
+        if re.match(r"\s*(Caused by: |Suppressed: |: )?[\w.$]+(Error|Exception)\b", line)
+    ]
+    return "\n".join([*lines[-10:], *(line[:500] for line in causes[-10:])])
