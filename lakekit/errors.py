@@ -17,6 +17,7 @@
   x UnsupportedTableError    not a lakekit table, made by a newer lakekit, or with features it does not know
   x CorruptLogError          a file of the Delta log is missing or unreadable
   x ConcurrentWriteError     another writer changed the table and the write could not be repeated
+  x LogStoreError            the LogStore cannot be reached, or its topic cannot serve the table
   x QueryError               SQL that cannot be parsed or run
 """
 
@@ -35,6 +36,7 @@ __all__ = [
     "InvalidNameError",
     "InvalidOptionError",
     "LakeError",
+    "LogStoreError",
     "NotFoundError",
     "PrimaryKeyError",
     "QueryError",
@@ -191,6 +193,53 @@ class CorruptLogError(LakeError):
 
 class ConcurrentWriteError(LakeError):
     """Another writer changed the table, and this write could not be repeated on top of it."""
+
+
+class LogStoreError(LakeError):
+    """The LogStore cannot be reached, or its topic cannot serve the table."""
+
+    @classmethod
+    def unreachable(cls, servers: str, reason: object) -> LogStoreError:
+        """Builds the error for servers that do not answer."""
+        return cls(
+            f"Kafka at {servers} cannot be reached ({_first_line(reason)}).",
+            "Check 'log-store.address', and the settings 'lake.log.*' of lakekit.connect(config=...).",
+        )
+
+    @classmethod
+    def failed(cls, topic: str, reason: object) -> LogStoreError:
+        """Builds the error for a request about a topic that Kafka refused."""
+        return cls(f"Kafka refused a request about topic '{topic}': {_first_line(reason)}.")
+
+    @classmethod
+    def truncated(cls, topic: str, offsets: object) -> LogStoreError:
+        """Builds the error for offsets that the topic does not have (any more)."""
+        return cls(
+            f"Topic '{topic}' does not have the offsets {offsets} (any more): its retention deleted them, or the topic"
+            " was made anew.",
+            "Start again from the table: read it with mode 'log', or start the stream with a new checkpoint.",
+        )
+
+    @classmethod
+    def too_large(cls, topic: str, size: int, limit: int) -> LogStoreError:
+        """Builds the error for a record that the broker does not take; sizes are in bytes."""
+        return cls(
+            f"A row of {size:,} bytes does not fit into topic '{topic}', which takes {limit:,}. Nothing was written.",
+            "Raise the topic's max.message.bytes, or write such rows with emit.mode 'file'.",
+        )
+
+    @classmethod
+    def foreign(cls, topic: str, partition: int, offset: int, reason: str) -> LogStoreError:
+        """Builds the error for a record that no log of a table has."""
+        return cls(
+            f"Record {offset} in partition {partition} of topic '{topic}' is not of this log: {reason}.",
+            "Give the table a topic of its own, or read with on_foreign='skip'.",
+        )
+
+
+def _first_line(reason: object) -> str:
+    text = str(reason) or type(reason).__name__
+    return text.splitlines()[0][:300].rstrip(".")
 
 
 class QueryError(LakeError):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from lakekit.catalog import Catalog
+    from lakekit.logstore.clients import LogClients
     from lakekit.session.runner import Runner
     from lakekit.skipping.report import SkippingReport
     from lakekit.table.background import BackgroundCompaction
@@ -34,6 +35,7 @@ class Lake:
         remote: ``host:port`` of the Spark Connect server, or None.
         log_file: what the local Spark logs, or None where lakekit did not start it.
         settings: options that ``SET lake.… = …`` gave the session, under their stored names.
+        log_settings: settings ``lake.log.…`` of `lakekit.connect(config=...)`, under their full names.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Lake:
         self.remote = remote
         self.log_file = log_file
         self.settings: dict[str, str] = {}
+        self.log_settings: dict[str, str] = {}
         self._close_hooks: list[Callable[[], object]] = []
 
     @property
@@ -83,6 +86,15 @@ class Lake:
         from lakekit.table.background import BackgroundCompaction
 
         return BackgroundCompaction(self)
+
+    @functools.cached_property
+    def log_clients(self) -> LogClients:
+        """The Kafkas of the tables' logs."""
+        from lakekit.logstore.clients import LogClients
+
+        clients = LogClients(self.warehouse, self.log_settings)
+        self._close_hooks.append(clients.close)
+        return clients
 
     def sql(self, query: str, /, **params: object) -> DataFrame:
         """Runs one statement of Spark SQL or of lakekit's additions.

@@ -73,6 +73,8 @@ def _matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
 
 
 def _addresses(text: str) -> str:
+    if text.strip().lower() == "embedded":
+        return "embedded"
     servers = [server.strip() for server in text.split(",")]
     if not all(_ADDRESS.match(server) for server in servers):
         raise ValueError
@@ -174,17 +176,17 @@ OPTIONS: Mapping[str, Option] = {
         Option("log-store.type", "kafka", "kafka", "Kind of the log.", _one_of("kafka")),
         Option("log-store.topic", None, "a Kafka topic name (letters, digits, '.', '_', '-')",
                "Topic of the log.", _matching(_TOPIC)),
-        Option("log-store.address", None, "host:port, several separated by commas",
-               "Servers of the log.", _addresses),
+        Option("log-store.address", None, "host:port, several separated by commas, or embedded",
+               "Servers of the log; embedded is a Kafka that belongs to the warehouse.", _addresses),
         Option("log-store.data-format", "json", "json", "Format of the log's records.", _one_of("json")),
         Option("log-store.data-version", "v1", "v1", "Version of the log's record format.", _one_of("v1")),
         Option("log-store.consistency-guarantee.enabled", "false", _BOOL,
                "Readers of the log retract what a failed writer sent in vain.", _boolean, hint=True),
         Option("log.consumer.changelog.modes", "all-kinds", "all-kinds or append-only",
                "Kinds of rows a reader of the log gets.", _one_of("all-kinds", "append-only"), hint=True),
-        Option("scan.startup.mode", "latest", "latest, earliest, timestamp or specific-offsets",
-               "Where a reader of the log starts.",
-               _one_of("latest", "earliest", "timestamp", "specific-offsets"), hint=True),
+        Option("scan.startup.mode", "latest", "latest, earliest, timestamp, specific-offsets or full",
+               "Where a reader of the log starts; full is the table first, then its log.",
+               _one_of("latest", "earliest", "timestamp", "specific-offsets", "full"), hint=True),
         Option("scan.startup.timestamp-millis", None, "milliseconds since 1970-01-01 UTC",
                "Start of a reader whose scan.startup.mode is timestamp.", _integer(0, 2**63 - 1), hint=True),
         Option("scan.startup.specific-offsets", None, "partition:0,offset:42;partition:1,offset:300",

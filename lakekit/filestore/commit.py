@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakekit.filestore.conflicts import Footprint, Verdict, judge
+from lakekit.logstore.positions import FIELD as LOG_FIELD
+from lakekit.logstore.positions import LogNote, newest_note
 from lakekit.storage.actions import Action, CommitInfo, Txn
 from lakekit.storage.log import DeltaLog, open_log
 
@@ -28,6 +30,7 @@ class Proposal:
         footprint: what it rests on.
         operation: name shown in the table's history.
         parameters, metrics: shown there too; values are texts.
+        log_note: what it says about the table's log, if that is on.
     """
 
     read_version: int
@@ -36,6 +39,7 @@ class Proposal:
     operation: str
     parameters: Mapping[str, str]
     metrics: Mapping[str, str]
+    log_note: LogNote | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def commit(root: str, proposal: Proposal, engine: str) -> Outcome:
     commit_id = str(uuid.uuid4())
     version = proposal.read_version + 1
     while True:
-        if log.write(version, _lines(proposal, engine), commit_id):
+        if log.write(version, _lines(proposal, engine, log, version), commit_id):
             _checkpoint(log, version)
             return Outcome(Verdict.GO_ON, version)
         verdict = judge(proposal.footprint, log.commit_actions(version))
@@ -68,21 +72,21 @@ def commit(root: str, proposal: Proposal, engine: str) -> Outcome:
         version += 1
 
 
-def _lines(proposal: Proposal, engine: str) -> list[Action]:
+def _lines(proposal: Proposal, engine: str, log: DeltaLog, version: int) -> list[Action]:
     now = int(time.time() * 1000)
-    info = CommitInfo(
-        {
-            "timestamp": now,
-            "operation": proposal.operation,
-            "operationParameters": dict(proposal.parameters),
-            "readVersion": proposal.read_version,
-            "isolationLevel": "Serializable",
-            "isBlindAppend": False,
-            "operationMetrics": dict(proposal.metrics),
-            "engineInfo": engine,
-        }
-    )
-    actions: list[Action] = [info]
+    info = {
+        "timestamp": now,
+        "operation": proposal.operation,
+        "operationParameters": dict(proposal.parameters),
+        "readVersion": proposal.read_version,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "operationMetrics": dict(proposal.metrics),
+        "engineInfo": engine,
+    }
+    if proposal.log_note is not None:
+        info[LOG_FIELD] = proposal.log_note.fields(newest_note(log, version - 1))
+    actions: list[Action] = [CommitInfo(info)]
     if proposal.footprint.txn is not None:
         writer, epoch = proposal.footprint.txn
         actions.append(Txn(writer, epoch, now))

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakekit.filestore.compaction import Unit
-from lakekit.filestore.keys import within
+from lakekit.filestore.keys import Positions, within
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.result import BucketResult
 from lakekit.filestore.runs import RunWriter
@@ -139,19 +139,28 @@ class _Source:
 def live_batches(store: Store, file: AddFile, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yields the rows of a data file that are not deleted, in the given schema; columns it lacks are null."""
     dead = positions_of(read_vector(store, file.deletion_vector))
-    parquet = pq.ParquetFile(store.open_input(file.file_path))
+    for offset, rows in file_batches(store, file.file_path, schema):
+        yield without(rows, within(dead, offset, rows.num_rows))
+
+
+def without(rows: pa.Table, positions: Positions) -> pa.Table:
+    """Returns the rows but for those at some positions."""
+    if not len(positions):
+        return rows
+    keep = np.ones(rows.num_rows, dtype=np.bool_)
+    keep[positions] = False
+    return rows.filter(pa.array(keep))
+
+
+def file_batches(store: Store, path: str, schema: pa.Schema) -> Iterator[tuple[int, pa.Table]]:
+    """Yields all rows of a data file in the given schema, each batch with the number of its first row."""
+    parquet = pq.ParquetFile(store.open_input(path))
     present = set(parquet.schema_arrow.names)
     names = [name for name in schema.names if name in present]
     offset = 0
     for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=names, use_threads=False):
-        rows = _conform(batch, schema)
-        inside = within(dead, offset, batch.num_rows)
-        if len(inside):
-            keep = np.ones(batch.num_rows, dtype=np.bool_)
-            keep[inside] = False
-            rows = rows.filter(pa.array(keep))
+        yield offset, _conform(batch, schema)
         offset += batch.num_rows
-        yield rows
     parquet.close()
 
 

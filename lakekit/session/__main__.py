@@ -15,12 +15,14 @@ def main() -> int:
         versions.check_packages()
         java = find_java()
         found = jars.resolve(versions.delta_coordinates())
+        if versions.installed("aiokafka"):
+            found += jars.resolve(versions.kafka_coordinates())
     except LakeError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     packages = ", ".join(f"{name} {versions.installed(name)}" for name in versions.TESTED)
     sys.stdout.write(
-        f"Ready: {packages}, Java {java.version} in {java.home}, {len(found)} jars in the cache.\n"
+        f"Ready: {packages}, Java {java.version} in {java.home}, {len(set(found))} jars in the cache.\n"
     )
     return 0
 

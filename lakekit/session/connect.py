@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakekit.errors import InvalidOptionError, SessionError
 from lakekit.lake import Lake
+from lakekit.logstore.connection import log_settings
 from lakekit.session import spark as local
 from lakekit.session import versions
 from lakekit.session.runner import ClusterRunner, LocalRunner
@@ -47,7 +48,8 @@ def connect(
         warehouse: folder or URI (``s3a://…``) of the tables. Left out, it is that of the open Lake, or
             of the active session, or ``./warehouse``; a remote session then uses the catalog of its server.
         remote: URL of a Spark Connect server, ``sc://host:15002``; left out, `SPARK_REMOTE` if that is set.
-        config: Spark settings, which override those of lakekit.
+        config: Spark settings, which override those of lakekit, and settings ``lake.log.…`` for the Kafka of
+            tables with a log.
 
     Returns:
         The open Lake.
@@ -62,9 +64,11 @@ def connect(
     place = normalise(warehouse, remote)
     with _LOCK:
         lake = current()
+        for_log = log_settings(config or {}, lake.log_settings if lake is not None else None)
         if lake is not None:
             _check_same(lake, place, remote)
             apply(lake.spark, settings)
+            lake.log_settings.update(for_log)
             return lake
         versions.check_packages()
         if remote or _active_remote() is not None:
@@ -72,6 +76,7 @@ def connect(
             lake = open_remote(remote, place, settings)
         else:
             lake = open_local(place, settings)
+        lake.log_settings.update(for_log)
         _open[:] = [lake]
         return lake
 

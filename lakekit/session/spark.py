@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakekit.errors import InvalidOptionError, SessionError
+from lakekit.logstore.connection import PREFIX as LOG_PREFIX
 from lakekit.session import jars, versions
 from lakekit.session.java import find_java
 
@@ -37,19 +38,23 @@ _GIB = 1 << 30
 
 
 def check_config(config: Mapping[str, object] | None) -> dict[str, str]:
-    """Returns the user's Spark settings as texts.
+    """Returns the user's Spark settings as texts; those of the LogStore are left out.
 
     Raises:
         InvalidOptionError: for a key that is no Spark setting, or one that has its own argument.
     """
     settings = {}
     for key, value in (config or {}).items():
+        if key.startswith(LOG_PREFIX):
+            continue
         if key in _RESERVED:
             raise InvalidOptionError(
                 f"'{key}' cannot be set in config.", f"Pass it as connect({_RESERVED[key]}…)."
             )
         if not key.startswith("spark."):
-            raise InvalidOptionError(f"'{key}' is no Spark setting.", "Keys in config start with 'spark.'.")
+            raise InvalidOptionError(
+                f"'{key}' is no Spark setting.", f"Keys in config start with 'spark.' or '{LOG_PREFIX}'."
+            )
         settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
     return settings
 

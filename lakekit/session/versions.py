@@ -14,6 +14,12 @@ TESTED = {"pyspark": "4.0.0", "delta-spark": "4.0.0"}
 SCALA = "2.13"
 """The only Scala that Spark 4 is built for; part of every artifact's name."""
 
+KAFKA = "4.1.0"
+"""The Kafka that a warehouse can have of its own."""
+
+LOG4J = "2.24.3"
+"""What Kafka itself comes with, and its jars do not ask for."""
+
 _REQUIREMENTS = [f"{package}=={version}" for package, version in TESTED.items()]
 _INSTALL = "Install the tested set with: pip install " + " ".join(f'"{each}"' for each in _REQUIREMENTS)
 
@@ -67,6 +73,11 @@ def delta_coordinates() -> list[str]:
     """Returns the Maven coordinates of Delta for the installed delta-spark package."""
     version = installed("delta-spark") or TESTED["delta-spark"]
     return [f"io.delta:delta-spark_{SCALA}:{version}"]
+
+
+def kafka_coordinates() -> list[str]:
+    """Returns the Maven coordinates of the embedded Kafka, and of what writes its log."""
+    return [f"org.apache.kafka:kafka_{SCALA}:{KAFKA}", f"org.apache.logging.log4j:log4j-slf4j-impl:{LOG4J}"]
 
 
 if __name__ == "__main__":

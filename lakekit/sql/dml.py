@@ -39,8 +39,7 @@ def target_table(context: Context, statement: Statement, target: Target) -> Tabl
             raise SyntaxAt(target.hint[1], "OPTIONS(…) can only be given for a table of the lake.")
         return None
     given = hints.parse_hint(target.hint[0]) if target.hint else {}
-    hints.refuse_log_write(hints.resolve(given, context.settings, table), table)
-    return table
+    return table.emitting(hints.resolve(given, context.settings, table).table.emit_mode)
 
 
 def at_version(table: Table, version: int, alias: str | None) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lakekit.table.table import Table
 
 _TIME_TRAVEL = {"versionasof": "version", "timestampasof": "timestamp"}
+_OF_LOGS = (f"{PREFIX}read.mode", f"{PREFIX}emit.mode")
 _CHANGES = {"since": "since", "until": "until"}
 
 
@@ -74,6 +75,9 @@ def resolve(
             hints[key] = value
     configuration = table.snapshot().configuration
     defaults = {k: v for k, v in settings.items() if k.startswith(PREFIX)}
+    if not TableOptions.from_configuration(configuration).log_store_enabled:
+        # What the session says about logs is for the tables that have one.
+        defaults = {k: v for k, v in defaults.items() if k not in _OF_LOGS}
     checked = normalise_hints({**defaults, **hints}, configuration)
     numbers = {k: _version(k, v) for k, v in values.items() if k != "timestamp"}
     options = TableOptions.from_configuration({**configuration, **checked})
@@ -86,31 +90,3 @@ def _version(name: str, text: str) -> int:
             f"{name}AsOf" if name == "version" else name, text, "a version number"
         )
     return int(text)
-
-
-def refuse_log_read(options: Options, table: Table) -> None:
-    """Refuses to read from a log that is not there.
-
-    Raises:
-        InvalidOptionError: if the reference asks for the log.
-    """
-    if options.table.read_mode == "log":
-        raise _no_log("read.mode", "log", table)
-
-
-def refuse_log_write(options: Options, table: Table) -> None:
-    """Refuses to write to a log that is not there; `auto` writes what there is.
-
-    Raises:
-        InvalidOptionError: if the statement asks for the log.
-    """
-    if "log" in options.table.emit_mode.split(","):
-        raise _no_log("emit.mode", options.table.emit_mode, table)
-
-
-def _no_log(option: str, value: str, table: Table) -> InvalidOptionError:
-    return InvalidOptionError(
-        f"Option '{option}' is '{value}', but this version of lakekit has no LogStore yet:"
-        f" table {table.name} is its files.",
-        f"Use '{option}' = 'file', or leave the option out.",
-    )

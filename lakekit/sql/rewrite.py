@@ -107,7 +107,6 @@ def _resolve(context: Context, text: str, scanned: Scan, reference: Reference) -
     options = hints.resolve(
         given, context.settings, table, changes=split is not None and split[1] == "changes"
     )
-    hints.refuse_log_read(options, table)
     version = _version(context, text, scanned, reference, options, table)
     return Found(reference, parts, table, split[1] if split else None, options, version)
 
@@ -201,6 +200,8 @@ def _source(context: Context, item: Found, text: str) -> tuple[str, bool]:
     if item.system is not None:
         view = context.view(system.rows(item.table, item.system, item.version, item.options))
         return quote(view), False
+    if item.options.table.read_mode == "log" and item.version is None:
+        return quote(context.view(item.table.freshest())), False
     relation = item.table.relation(item.version)
     if item.reference.options is not None:
         relation += " " + text[slice(*item.reference.options)]

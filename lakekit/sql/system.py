@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakekit.errors import InvalidOptionError, QueryError, did_you_mean
+from lakekit.errors import QueryError, did_you_mean
+from lakekit.table import log_reads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,10 +38,7 @@ def rows(table: Table, system: str, version: int | None, options: Options) -> pa
     if system == "changes":
         return table.changes(since=options.since, until=version if options.until is None else options.until)
     if system == "log":
-        raise InvalidOptionError(
-            f"Table {table.name} has no '$log': this version of lakekit has no LogStore yet.",
-            "Its changes are in '$changes'.",
-        )
+        return log_reads.bounded(table, options.table)
     if system not in SYSTEM_TABLES:
         hint = did_you_mean(system, SYSTEM_TABLES) or f"There are ${', $'.join(SYSTEM_TABLES)}."
         raise QueryError(f"Table {table.name} has no system table '${system}'.", hint)

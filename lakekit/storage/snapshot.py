@@ -80,13 +80,13 @@ class Snapshot:
         """Size of all data files in bytes."""
         return sum(file.size for file in self.files.values())
 
-    def partition_value(self, file: AddFile, column: str) -> Any:
-        """Returns a file's value of a partition column as a Python value of the column's type, or None.
+    def partition_value(self, values: Mapping[str, str | None], column: str) -> Any:
+        """Returns one of a file's partition values as a Python value of the column's type, or None.
 
         Raises:
             ValueError: if the log holds something that is no value of that type.
         """
-        text = file.partition_values.get(column)
+        text = values.get(column)
         if text is None or text == "":
             return None
         return read_value(text, self.column_types[column])

@@ -26,6 +26,7 @@ from lakekit.errors import (
 )
 from lakekit.filestore.commit import Proposal
 from lakekit.filestore.conflicts import Footprint, Isolation, Verdict
+from lakekit.logstore.emitted import set_emitted
 from lakekit.options import PREFIX
 from lakekit.schema import check_columns, declared_type, parse_type, struct_of, type_text
 from lakekit.schema.columns import can_widen, find_columns, required_features, stored_field, with_columns
@@ -68,9 +69,17 @@ def set_properties(table: Table, properties: Mapping[str, object]) -> int:
         given = props.normalise(properties, snapshot.configuration)
         return _Change(replace(snapshot.metadata, configuration={**snapshot.configuration, **given}))
 
-    return _commit(
+    before = table.options
+    version = _commit(
         table, change, "SET TBLPROPERTIES", {"properties": json.dumps(dict(properties), default=str)}
     )
+    after = table.options
+    if after.log_store_enabled and not (
+        before.log_store_enabled and before.log_store_topic == after.log_store_topic
+    ):
+        # The log begins here: what the table holds already is not among the newest changes.
+        table.lake.runner.run(set_emitted, table.root, str(after.log_store_topic), version)
+    return version
 
 
 def unset_properties(table: Table, names: Iterable[str], *, if_exists: bool = False) -> int:

@@ -99,7 +99,7 @@ def key_bounds(snapshot: Snapshot, files: Iterable[AddFile]) -> Row:
 def _range(snapshot: Snapshot, file: AddFile, column: str) -> tuple[Any, Any] | None:
     if column in snapshot.partition_columns:
         try:
-            value = snapshot.partition_value(file, column)
+            value = snapshot.partition_value(file.partition_values, column)
         except ValueError:
             return None
         return None if value is None else (value, value)

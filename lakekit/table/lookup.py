@@ -79,7 +79,7 @@ class KeyedFiles:
     def partition_arrays(self, file: AddFile, count: int = 1) -> dict[str, pa.Array]:
         """Returns the partition columns of `count` rows of a file, without the bucket."""
         columns = [c for c in self.columns if c.name in self.partitions.columns]
-        values = [(c, self.snapshot.partition_value(file, c.name)) for c in columns]
+        values = [(c, self.snapshot.partition_value(file.partition_values, c.name)) for c in columns]
         return {c.name: pa.array([value] * count, arrow_type(str(c.kind))) for c, value in values}
 
     def read_columns(

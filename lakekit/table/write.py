@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from lakekit.filestore.layout import ORDER, BucketLayout
 from lakekit.filestore.result import RESULT_SCHEMA, BucketResult
 from lakekit.filestore.tasks import NumberedTask
 from lakekit.filestore.writer import WriteTask, delete_new_files
+from lakekit.logstore.positions import LogNote
 from lakekit.names import quote
 from lakekit.session.failures import spark_failure
 from lakekit.storage.actions import Action, AddFile, Metadata
@@ -32,6 +33,7 @@ from lakekit.storage.protocol import check_writable
 from lakekit.storage.store import Store
 from lakekit.table import batch
 from lakekit.table.commit import Commit, Tally
+from lakekit.table.log import WriteLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,6 +58,7 @@ class Write:
         parameters: shown in the table's history.
         evolve: returns metadata with new columns, or None if the snapshot's will do.
         replaces: returns the live files that the rows replace as a whole (overwrite); None for an upsert.
+        log_note: of a stream, which has sent its changes already; None for a write that sends them afterwards.
     """
 
     operation: str
@@ -65,6 +68,7 @@ class Write:
     parameters: Mapping[str, str] = field(default_factory=dict)
     evolve: Callable[[Snapshot], Metadata | None] | None = None
     replaces: Callable[[Snapshot, Tally], Sequence[AddFile]] | None = None
+    log_note: LogNote | None = None
 
 
 def write(table: Table, request: Write) -> Commit:
@@ -86,14 +90,18 @@ def _write(table: Table, request: Write) -> Commit:
         if request.txn is not None and snapshot.txns.get(request.txn[0], -1) >= request.txn[1]:
             return Commit(snapshot.version, request.operation, skipped=True)
         attempt = _Attempt(table, request, snapshot)
+        log = None if request.log_note else WriteLog(table, snapshot)
         tally = attempt.run()
         duration = int((time.monotonic() - started) * 1000)
         if not attempt.actions and request.txn is None:
             return tally.commit(snapshot.version, request.operation, duration, skipped=True)
-        outcome = attempt.commit(duration)
+        note = log.note() if log else request.log_note
+        outcome = attempt.commit(duration, note)
         while outcome.verdict is Verdict.MOVED and attempt.follow(outcome.version):
-            outcome = attempt.commit(int((time.monotonic() - started) * 1000))
+            outcome = attempt.commit(int((time.monotonic() - started) * 1000), note)
         if outcome.verdict is Verdict.GO_ON:
+            if log:
+                log.committed(outcome.version)
             return tally.commit(outcome.version, request.operation, duration)
         attempt.discard()
         if outcome.verdict is Verdict.DONE:
@@ -149,7 +157,7 @@ class _Attempt:
         """What the commit does."""
         return [*self._evolved, *self._tally.removed, *self._tally.added]
 
-    def commit(self, duration_ms: int) -> Outcome:
+    def commit(self, duration_ms: int, log_note: LogNote | None) -> Outcome:
         """Proposes the commit."""
         footprint = Footprint(
             isolation=self._request.isolation,
@@ -164,6 +172,7 @@ class _Attempt:
             operation=self._request.operation,
             parameters=self._request.parameters,
             metrics=self._tally.metrics(duration_ms),
+            log_note=log_note,
         )
         return self._table.commit(proposal)
 
@@ -210,7 +219,7 @@ def in_buckets(rows: DataFrame, layout: BucketLayout) -> DataFrame:
     return shuffled.sortWithinPartitions(*[F.col(quote(c)) for c in order], ORDER)
 
 
-def collect_results(table: Table, results: DataFrame) -> list[BucketResult]:
+def collect_results(table: Table, results: DataFrame) -> list[Any]:
     """Runs the Spark job and returns what its tasks did."""
     try:
         with table.lake.interruptible():
@@ -219,7 +228,7 @@ def collect_results(table: Table, results: DataFrame) -> list[BucketResult]:
         raise spark_failure(error, f"Writing to table {table.name}") from None
 
 
-def run_numbered(table: Table, task: NumberedTask, at_once: int | None = None) -> list[BucketResult]:
+def run_numbered(table: Table, task: NumberedTask, at_once: int | None = None) -> list[Any]:
     """Runs jobs that need no rows, each in a Spark task of its own, or in so many tasks if `at_once` is given."""
     if not task.jobs:
         return []

@@ -1,0 +1,1 @@
+"""Streaming ingestion: rows go to the log at once, and to the files in one commit each interval."""

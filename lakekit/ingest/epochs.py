@@ -1,0 +1,228 @@
+"""The log's side of a stream: sends epochs, remembers those that the FileStore does not have, and takes back."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakekit.errors import LogStoreError
+from lakekit.filestore.layout import OPERATION
+from lakekit.ingest.overlay import Arrival, Held, Overlay
+from lakekit.logstore import loop
+from lakekit.logstore.emission import announce_with
+from lakekit.logstore.producer import LogProducer, Record
+from lakekit.logstore.records import Change, Entry, Flip, Mark
+from lakekit.logstore.topic import message_limit
+from lakekit.logstore.values import keys_to_json, to_json
+from lakekit.storage.murmur3 import bucket_of
+
+if TYPE_CHECKING:
+    from lakekit.table.log import TableLog
+    from lakekit.table.table import Table
+
+_OVERHEAD_BYTES = 512
+"""What headers, lengths and the batch around it may add to a record."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A unit of the stream that is in the log.
+
+    Attributes:
+        number: its number.
+        rows: its rows, with OPERATION where it deletes.
+        ends: for each topic partition where the log ended after it.
+    """
+
+    number: int
+    rows: pa.Table
+    ends: Mapping[int, int]
+
+
+@dataclass
+class StreamLog:
+    """Sends the epochs of one writer."""
+
+    table: Table
+    log: TableLog
+    writer: str
+    patience: float
+    epochs: list[Epoch] = field(default_factory=list)
+    sent: int = 0
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _ends: dict[int, int] = field(default_factory=dict)
+    _overlay: Overlay = field(default_factory=Overlay)
+    _producer: LogProducer | None = None
+    _limit: int | None = None
+
+    @property
+    def ends(self) -> Mapping[int, int]:
+        """For each topic partition where the log ended after what the stream sent last."""
+        if not self._ends:
+            self._ends = self.log.end_offsets()
+        return dict(self._ends)
+
+    def send(self, number: int, rows: pa.Table) -> None:
+        """Sends an epoch, for as long as Kafka cannot be reached again and again.
+
+        Args:
+            number: of the epoch, higher than any before.
+            rows: the table's columns, and perhaps OPERATION.
+
+        Raises:
+            LogStoreError: if a record is too large, before anything was sent; or if Kafka was away for too long.
+        """
+        records = self._records(number, rows)
+        self._check_sizes(records)
+        self._ends = {**self.ends, **self._deliver(number, records)}
+        self.epochs.append(Epoch(number, rows, dict(self._ends)))
+        self.sent += sum(map(len, records.values()))
+
+    def settle(self, number: int) -> None:
+        """Forgets the epochs up to a number, which the FileStore has now."""
+        self.epochs = [epoch for epoch in self.epochs if epoch.number > number]
+        self._overlay.forget(number)
+
+    def announce(self, entry: Entry) -> None:
+        """Sends a flip or a mark to every partition.
+
+        Raises:
+            LogStoreError: if Kafka was away for too long.
+        """
+
+        async def work() -> dict[int, int]:
+            await announce_with(await self._connected(), self.log.target, entry)
+            return {}
+
+        self._patiently(work, before=None)
+
+    def flip(self, last_good: int) -> None:
+        """Takes back what was sent after an epoch."""
+        self.announce(Flip(self.writer, last_good))
+
+    def mark(self, version: int, epoch: int) -> None:
+        """Says that the FileStore has the epochs up to one."""
+        self.announce(Mark(version, self.writer, epoch))
+
+    def close(self) -> None:
+        """Ends the connection."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            loop.run(producer.close())
+
+    def resend(self) -> None:
+        """Sends the epochs that are not settled once more, against the FileStore as it is now."""
+        epochs, self.epochs, self._overlay = self.epochs, [], Overlay()
+        for epoch in epochs:
+            self.send(epoch.number, epoch.rows)
+
+    # What is sent
+
+    def _records(self, number: int, rows: pa.Table) -> dict[int, list[Record]]:
+        target = self.log.target
+        plain = rows.select(target.schema.names)
+        keys, values = keys_to_json(plain, target.key), to_json(plain)
+        partitions = self._partitions(plain)
+        arrival = Arrival(keys, values, _deletes(rows), self._sequences(plain))
+        stored = self._stored(plain, self._overlay.unknown(keys))
+        records: dict[int, list[Record]] = {}
+        for step in self._overlay.apply(arrival, stored, number):
+            own = records.setdefault(partitions[step.index], [])
+            change = Change(self.writer, number, len(own), step.kind, step.value)
+            own.append(Record(change, keys[step.index], step.value))
+        return records
+
+    def _partitions(self, rows: pa.Table) -> list[int]:
+        target = self.log.target
+        columns = [rows.column(c) for c in target.key]
+        found: list[int] = (bucket_of(columns, self.table.buckets or 1) % target.partitions).tolist()
+        return found
+
+    def _sequences(self, rows: pa.Table) -> Sequence[Any]:
+        name = self.table.snapshot().sequence_field
+        return () if name is None else rows.column(name).to_pylist()
+
+    def _stored(self, rows: pa.Table, wanted: Sequence[int]) -> dict[bytes, Held]:
+        """Returns the rows that the FileStore has of some keys."""
+        if not wanted:
+            return {}
+        key = list(self.log.target.key)
+        found = self.table.get_many(rows.take(pa.array(wanted)).select(key))
+        sequences = self._sequences(found) or [None] * found.num_rows
+        held = zip(keys_to_json(found, key), to_json(found), sequences, strict=True)
+        return {each: Held(value, sequence) for each, value, sequence in held}
+
+    def _check_sizes(self, records: Mapping[int, Sequence[Record]]) -> None:
+        largest = max((_size(r) for own in records.values() for r in own), default=0)
+        if largest + _OVERHEAD_BYTES <= 1 << 19:  # half of what Kafka takes by default
+            return
+        target = self.log.target
+        if self._limit is None:
+            self._limit = loop.run(message_limit(target.connection, target.topic))
+        if largest + _OVERHEAD_BYTES > self._limit:
+            raise LogStoreError.too_large(target.topic, largest, self._limit)
+
+    # How it is sent
+
+    def _deliver(self, number: int, records: Mapping[int, Sequence[Record]]) -> dict[int, int]:
+        async def work() -> dict[int, int]:
+            producer = await self._connected()
+            sends = [producer.send(partition, own) for partition, own in records.items()]
+            ends = await asyncio.gather(*sends)
+            return {p: end for p, end in zip(records, ends, strict=True) if end is not None}
+
+        return self._patiently(work, before=Flip(self.writer, number - 1))
+
+    def _patiently(self, work: Any, before: Entry | None) -> dict[int, int]:
+        """Does a piece of work, again and again if Kafka fails.
+
+        Args:
+            work: makes the coroutine.
+            before: what to send before doing it again, as some of it may have arrived.
+        """
+        deadline, pause, failed = time.monotonic() + self.patience, 0.1, False
+        while True:
+            try:
+                if failed and before is not None:
+                    loop.run(self._announced(before))
+                done: dict[int, int] = loop.run(work())
+            except LogStoreError:
+                self._drop_connection()
+                failed = True
+                if time.monotonic() + pause > deadline or self.stopping.wait(pause):
+                    raise
+                pause = min(pause * 2, 5.0)
+            else:
+                return done
+
+    async def _announced(self, entry: Entry) -> None:
+        await announce_with(await self._connected(), self.log.target, entry)
+
+    async def _connected(self) -> LogProducer:
+        if self._producer is None:
+            producer = LogProducer(self.log.target.connection, self.log.target.topic)
+            self._producer = await producer.__aenter__()
+        return self._producer
+
+    def _drop_connection(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            loop.run(producer.abandon())
+
+
+def _deletes(rows: pa.Table) -> list[bool]:
+    if OPERATION not in rows.schema.names:
+        return [False] * rows.num_rows
+    deletes: list[bool] = pc.equal(rows.column(OPERATION), "D").to_pylist()
+    return deletes
+
+
+def _size(record: Record) -> int:
+    return len(record.key or b"") + len(record.value or b"")

@@ -1,0 +1,252 @@
+"""Takes a stream's micro-batches: into the log at once, into the files in one commit each interval.
+
+The log comes first, so between two commits it is ahead of the files. Each commit holds, as Delta's `txn`, the stream's
+last epoch in it, and a note with the log's offsets. After a crash the next run finds by these which epochs the files
+lack: it completes the files from the whole ones, and takes back what is left of the last.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakekit.errors import ConstraintError, PrimaryKeyError
+from lakekit.filestore.commit import Proposal
+from lakekit.filestore.conflicts import Footprint, Isolation
+from lakekit.filestore.layout import OPERATION, ORDER, BucketLayout
+from lakekit.ingest.epochs import Epoch, StreamLog
+from lakekit.ingest.recovery import finished_batches, left_behind, open_offsets
+from lakekit.logstore import emitted, loop
+from lakekit.logstore.emission import emissions, emit_all
+from lakekit.logstore.positions import LogNote
+from lakekit.table import batch
+from lakekit.table.changes import KIND
+from lakekit.table.commit import Commit
+from lakekit.table.log import TableLog
+from lakekit.table.write import Write, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakekit.table.table import Table
+
+FEW_ROWS = 50_000
+"""Rows of one partition of a micro-batch up to which they go through this process."""
+PENDING_ROWS = 500_000
+"""Rows that the log may be ahead; then the stream waits for a commit."""
+
+
+@dataclass(frozen=True)
+class _Since:
+    """The commit before: its version, and the stream's last epoch in it."""
+
+    version: int
+    epoch: int
+
+
+class Sink:
+    """Writes one stream into both stores of a table; safe for the stream's thread and the one that commits."""
+
+    def __init__(self, table: Table, writer: str, checkpoint: str, patience: float) -> None:
+        """Writes nothing yet."""
+        self._table = table
+        self._writer = writer
+        self._checkpoint = checkpoint
+        self._log = StreamLog(table, TableLog.of(table), writer, patience)
+        self._sending = threading.RLock()
+        self._committing = threading.Lock()
+        self._since = _Since(-1, 0)
+        self._last = 0
+
+    @property
+    def changes_sent(self) -> int:
+        """How many changes went to the log."""
+        return self._log.sent
+
+    @property
+    def pending(self) -> Sequence[Epoch]:
+        """What the log has and the files do not have yet."""
+        return tuple(self._log.epochs)
+
+    def interrupt(self) -> None:
+        """Makes a write that waits for Kafka give up."""
+        self._log.stopping.set()
+
+    # Start and end
+
+    def open(self) -> Commit | None:
+        """Completes what an earlier run left, and notes in the table that the stream is open."""
+        self._log.stopping.clear()
+        self._log.log.emit_until(self._table.version)
+        snapshot = self._table.snapshot()
+        stored = snapshot.txns.get(self._writer, 0)
+        self._since, self._last = _Since(snapshot.version, stored), stored
+        starts = open_offsets(self._table.root, self._writer)
+        if starts is None:
+            self._note("STREAM OPEN", LogNote(self._log.ends, emits=False, stream=self._writer))
+            return None
+        complete = max(finished_batches(self._checkpoint), stored)
+        left = loop.run(left_behind(self._log.log.target, self._writer, starts, stored, complete))
+        self._last = complete
+        if left.broken:
+            self._log.flip(complete)
+        if not left.rows.num_rows:
+            return None
+        done = self._write(left.rows, complete, self._log.ends)
+        self._log.mark(done.version, complete)
+        return done
+
+    def close(self) -> Commit | None:
+        """Commits what is pending, and notes in the table that the stream has ended."""
+        done = self.commit()
+        self._note("STREAM CLOSE", LogNote(self._log.ends, emits=False, stream=self._writer, closes=True))
+        self._log.close()
+        return done
+
+    # Micro-batches
+
+    def take(self, rows: DataFrame, batch_id: int) -> int:
+        """Sends a micro-batch to the log; returns its number of rows.
+
+        Raises:
+            LakeError: for rows that the table cannot take, before anything was sent.
+            LogStoreError: if Kafka was away for too long.
+        """
+        number = batch_id + 1
+        if number <= self._last:
+            return 0
+        prepared = self._prepared(rows)
+        collected = self._collected(prepared)
+        if collected is None:
+            taken = self._take_many(prepared, number)
+        else:
+            taken = collected.num_rows
+            if taken:
+                with self._sending:
+                    self._log.send(number, collected)
+        self._last = number
+        if sum(epoch.rows.num_rows for epoch in self._log.epochs) > PENDING_ROWS:
+            self.commit()
+        return taken
+
+    def _prepared(self, rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        if KIND in rows.columns:  # a changelog: the new rows tell all
+            deletes = F.when(F.col(KIND) == "-D", "D").otherwise("U")
+            rows = rows.where(F.col(KIND) != "-U").withColumn(OPERATION, deletes)
+            known = {f.name.lower() for f in self._table.schema}
+            rows = rows.drop(
+                *[c for c in rows.columns if c.startswith("_") and c.lower() not in known | {OPERATION}]
+            )
+        return batch.aligned(self._table, rows, self._table.snapshot())
+
+    def _collected(self, rows: DataFrame) -> pa.Table | None:
+        """Returns the rows, or None if there are too many for this process."""
+        from pyspark.sql import functions as F
+
+        number = F.monotonically_increasing_id().bitwiseAND((1 << 33) - 1)
+        found = rows.withColumn(ORDER, number).where(F.col(ORDER) <= FEW_ROWS).toArrow()
+        if pc.any(pc.equal(found.column(ORDER), FEW_ROWS)).as_py():
+            return None
+        found = found.drop_columns([ORDER])
+        self._check(found)
+        return found
+
+    def _check(self, rows: pa.Table) -> None:
+        """Refuses nulls where the table has none: what is in the log must fit into the files."""
+        snapshot = self._table.snapshot()
+        nulls = [c for c in snapshot.primary_key if rows.column(c).null_count]
+        if nulls:
+            column = rows.column(nulls[0])
+            example = (
+                rows.filter(column.is_null()).select(list(snapshot.primary_key)).slice(0, 1).to_pylist()[0]
+            )
+            raise PrimaryKeyError.null_keys(str(self._table.name), column.null_count, str(example))
+        for name in BucketLayout.of(self._table.root, snapshot, 0).required:
+            if rows.column(name).null_count:
+                raise ConstraintError(
+                    f"{rows.column(name).null_count} row(s) for table {self._table.name} hold null in the NOT NULL"
+                    f" column '{name}'. Nothing of this micro-batch was written.",
+                    "Fill that column, or filter the rows out.",
+                )
+
+    def _take_many(self, rows: DataFrame, number: int) -> int:
+        """Writes a large micro-batch as one commit, whose changes go to the log afterwards."""
+        self.commit()
+        request = Write("STREAM", lambda _: rows, txn=(self._writer, number))
+        done = write(self._table, request)
+        self._since = _Since(done.version, number)
+        return done.rows_inserted + done.rows_updated + done.rows_deleted
+
+    # Commits
+
+    def commit(self) -> Commit | None:
+        """Commits to the files what the log is ahead; None if that is nothing."""
+        with self._committing:
+            epochs = self.pending
+            if not epochs:
+                return None
+            last = epochs[-1]
+            before = self._since
+            done = self._write(_concat([epoch.rows for epoch in epochs]), last.number, last.ends)
+            with self._sending:
+                self._settle(done.version, last.number, before, epochs)
+            return done
+
+    def _write(self, rows: pa.Table, epoch: int, ends: Mapping[int, int]) -> Commit:
+        spark, table = self._table.lake.spark, self._table
+        request = Write(
+            operation="STREAM",
+            build=lambda snapshot: (
+                batch.aligned(table, spark.createDataFrame(rows), snapshot)
+                if OPERATION in rows.schema.names
+                else batch.few(table, rows, snapshot)
+            ),
+            txn=(self._writer, epoch),
+            log_note=LogNote(ends, emits=False, stream=self._writer),
+        )
+        done = write(table, request)
+        self._since = _Since(done.version, epoch)
+        return done
+
+    def _settle(self, version: int, epoch: int, before: _Since, epochs: Sequence[Epoch]) -> None:
+        """Tells readers that the files have the epochs, and corrects what others made wrong by commits in between."""
+        self._log.settle(epoch)
+        if self._others_wrote(before.version, version, epochs):
+            target = self._log.log.target
+            self._log.log.emit_until(version)
+            self._log.flip(before.epoch)
+            changes = self._table.lake.runner.run(emitted.changes_of, self._table.root, version)
+            emit_all(target, emissions(target, changes, self._writer, epoch))
+            self._log.resend()
+        self._log.mark(version, epoch)
+
+    def _others_wrote(self, since: int, version: int, epochs: Sequence[Epoch]) -> bool:
+        """Tells whether commits between two versions of the stream changed rows of its keys."""
+        if version - since <= 1:
+            return False
+        own = _concat([epoch.rows for epoch in epochs])
+        run = self._table.lake.runner.run
+        return run(emitted.touch_keys, self._log.log.target, range(since + 1, version), own)
+
+    def _note(self, operation: str, note: LogNote) -> None:
+        snapshot = self._table.snapshot()
+        footprint = Footprint(Isolation.KEYS, frozenset(), frozenset(), (self._writer, self._since.epoch))
+        self._table.commit(Proposal(snapshot.version, [], footprint, operation, {}, {}, note))
+
+
+def _concat(tables: Sequence[pa.Table]) -> pa.Table:
+    """Joins rows of epochs, some of which may have OPERATION."""
+    if any(OPERATION in t.schema.names for t in tables):
+        upserts = pa.scalar("U", pa.string())
+        tables = [
+            t if OPERATION in t.schema.names else t.append_column(OPERATION, pa.repeat(upserts, t.num_rows))
+            for t in tables
+        ]
+    return pa.concat_tables(tables)

@@ -1,0 +1,115 @@
+"""Sends changes, flips and marks to a topic."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from lakekit.logstore.connection import Connection
+from lakekit.logstore.records import Entry, headers_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+CONNECT_S = 8
+"""Seconds within which a Kafka must answer at all."""
+DELIVERY_MS = 30_000
+"""Milliseconds after which records that are not acknowledged count as failed."""
+_BATCH_BYTES = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An entry as it goes to Kafka; flips and marks have neither key nor value."""
+
+    entry: Entry
+    key: bytes | None = None
+    value: bytes | None = None
+
+
+class LogProducer:
+    """A producer for one topic; an async context manager.
+
+    Every record is acknowledged by all in-sync replicas. Kafka's producer sequence numbers keep a request that had to
+    be repeated from doubling or reordering records; no transaction holds them back from readers.
+    """
+
+    def __init__(self, connection: Connection, topic: str) -> None:
+        """Connects to nothing yet."""
+        from aiokafka import AIOKafkaProducer
+
+        self._topic = topic
+        self._connection = connection
+        self._producer: Any = AIOKafkaProducer(
+            **connection.for_aiokafka(),
+            acks="all",
+            enable_idempotence=True,
+            request_timeout_ms=DELIVERY_MS,
+            max_batch_size=_BATCH_BYTES,
+            max_request_size=1 << 30,  # the broker's own limit is the one that counts
+        )
+
+    async def __aenter__(self) -> Self:
+        try:
+            with self._connection.failures(self._topic):
+                await asyncio.wait_for(self._producer.start(), CONNECT_S)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the connections, after what is on its way has been sent."""
+        await self._producer.stop()
+
+    async def abandon(self) -> None:
+        """Ends the connections of a producer that has failed, without waiting for what it has left."""
+        with contextlib.suppress(Exception):
+            await self._producer.client.close()
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._producer.stop(), 1)
+
+    async def send(self, partition: int, records: Iterable[Record]) -> int | None:
+        """Sends records to a partition, in order, and waits for all acknowledgements.
+
+        Returns:
+            The offset after the last record, or None if there was none.
+
+        Raises:
+            LogStoreError: if one could not be sent; others may have been.
+        """
+        sent: list[asyncio.Future[Any]] = []
+        with self._connection.failures(self._topic):
+            try:
+                builder = self._producer.create_batch()
+                for record in records:
+                    if not _append(builder, record):
+                        sent.append(await self._submit(builder, partition))
+                        builder = self._producer.create_batch()
+                        _append(builder, record)
+                if builder.record_count():
+                    sent.append(await self._submit(builder, partition))
+                ends = [await each for each in sent]
+            finally:
+                # A failure of one batch must not leave the others' failures unseen.
+                await asyncio.gather(*sent, return_exceptions=True)
+        return ends[-1].offset + builder.record_count() if ends else None
+
+    async def _submit(self, builder: Any, partition: int) -> asyncio.Future[Any]:
+        sent: asyncio.Future[Any] = await self._producer.send_batch(builder, self._topic, partition=partition)
+        return sent
+
+
+def _append(builder: Any, record: Record) -> bool:
+    """Adds a record to a batch; False if the batch is full."""
+    headers = headers_of(record.entry)
+    return builder.append(timestamp=None, key=record.key, value=record.value, headers=headers) is not None

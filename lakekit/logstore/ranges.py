@@ -1,0 +1,104 @@
+"""Reads a piece of a log as a reader that began earlier would: for Spark, whose tasks remember nothing.
+
+What such a reader passes on for a record depends on records before it in two cases only: a flip takes back what came
+before, and a change that was derived from a commit may be there for the second time. Then the task reads backwards
+until it knows enough, or has come to where the reader began. Amoro's reader does the same for flips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakekit.logstore.consumer import LogConsumer, LogRecord
+from lakekit.logstore.emission import Target
+from lakekit.logstore.reading import LogChange, Semantics, refuse_others
+from lakekit.logstore.records import TABLE, Change, Flip
+from lakekit.logstore.retract import PartitionReader
+
+_WINDOW = 1_000
+"""Records read backwards at first; doubled until it is enough."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of one topic partition.
+
+    Attributes:
+        partition: of the topic.
+        start: first offset.
+        end: offset after the last.
+        origin: where the reader began.
+        done: for each writer the last epoch that the reader has from elsewhere.
+    """
+
+    partition: int
+    start: int
+    end: int
+    origin: int
+    done: Mapping[str, int] = field(default_factory=dict)
+
+
+async def read_piece(target: Target, piece: Piece, semantics: Semantics) -> list[LogChange]:
+    """Returns the changes that a reader passes on for a piece.
+
+    Raises:
+        LogStoreError: if the Kafka cannot be reached, the log does not have the piece any more, or what came before
+            and is needed, or has a record that is not of the log.
+    """
+    records = await _records(target, piece.partition, piece.start, piece.end, semantics)
+    before = await _before(target, piece, records, semantics)
+    reader = PartitionReader(semantics.guarantee, piece.done)
+    for record in before:
+        if record.entry is not None:
+            list(reader.feed(record.entry, record.offset))
+    passed = [
+        LogChange(change, record)
+        for record in records
+        if record.entry is not None
+        for change in reader.feed(record.entry, record.offset)
+    ]
+    if semantics.append_only:
+        refuse_others(target, passed)
+    return passed
+
+
+async def _records(
+    target: Target, partition: int, start: int, end: int, semantics: Semantics
+) -> list[LogRecord]:
+    if start >= end:
+        return []
+    consumer = LogConsumer(
+        target.connection, target.topic, {partition: start}, skip_foreign=semantics.skip_foreign
+    )
+    async with consumer:
+        return [record async for record in consumer.until({partition: end})]
+
+
+async def _before(
+    target: Target, piece: Piece, records: Sequence[LogRecord], semantics: Semantics
+) -> list[LogRecord]:
+    """Returns the records before a piece that decide what is passed on for it."""
+    wanted: dict[str, int] = {}  # a writer, and an epoch back to which its records must be known
+    for record in records:
+        entry = record.entry
+        if isinstance(entry, Flip) and semantics.guarantee:
+            wanted[entry.writer] = min(wanted.get(entry.writer, entry.last_good), entry.last_good)
+        elif isinstance(entry, Change) and entry.writer == TABLE:
+            wanted.setdefault(TABLE, entry.epoch)
+    window, found, first = _WINDOW, list[LogRecord](), piece.start
+    while wanted and first > piece.origin and not _known(found, wanted):
+        start = max(piece.origin, first - window)
+        found = [*await _records(target, piece.partition, start, first, semantics), *found]
+        first, window = start, window * 2
+    return found
+
+
+def _known(records: Sequence[LogRecord], wanted: Mapping[str, int]) -> bool:
+    """Tells whether records go back far enough: each writer's oldest is not after the epoch wanted."""
+    oldest: dict[str, int] = {}
+    for record in records:
+        entry = record.entry
+        if entry is not None and not isinstance(entry, Flip):
+            oldest.setdefault(entry.writer, entry.epoch)
+    return all(writer in oldest and oldest[writer] <= epoch for writer, epoch in wanted.items())
