@@ -24,7 +24,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 __all__ = [
     "AlreadyExistsError",
@@ -181,6 +181,15 @@ class SchemaMismatchError(LakeError):
 
 class ConstraintError(LakeError):
     """Rows break NOT NULL, CHECK or the length of a column."""
+
+    @classmethod
+    def null_columns(cls, table: str, counts: Mapping[str, int]) -> ConstraintError:
+        """Builds the error for nulls in NOT NULL columns, with the number of rows for each."""
+        listed = ", ".join(f"'{name}' ({count} rows)" for name, count in counts.items())
+        return cls(
+            f"Rows for table {table} hold null in NOT NULL columns: {listed}. Nothing was written.",
+            "Fill those columns, or filter the rows out.",
+        )
 
 
 class UnsupportedTableError(LakeError):

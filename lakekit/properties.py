@@ -237,6 +237,8 @@ class TableOptions:
     log_store_type: str
     log_store_topic: str | None
     log_store_address: str | None
+    log_store_partitions: int | None
+    log_store_retention_ms: int | None
     log_store_data_format: str
     log_store_data_version: str
     log_store_consistency_guarantee_enabled: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,18 +18,16 @@ from lakekit.filestore.layout import OPERATION
 from lakekit.ingest.overlay import Arrival, Held, Overlay
 from lakekit.logstore import loop
 from lakekit.logstore.emission import announce_with
+from lakekit.logstore.positions import LogNote
 from lakekit.logstore.producer import LogProducer, Record
-from lakekit.logstore.records import Change, Entry, Flip, Mark
-from lakekit.logstore.topic import message_limit
+from lakekit.logstore.records import Change, Entry, Flip, Mark, RowKind
+from lakekit.logstore.sizes import OVERHEAD_BYTES
 from lakekit.logstore.values import keys_to_json, to_json
 from lakekit.storage.murmur3 import bucket_of
 
 if TYPE_CHECKING:
     from lakekit.table.log import TableLog
     from lakekit.table.table import Table
-
-_OVERHEAD_BYTES = 512
-"""What headers, lengths and the batch around it may add to a record."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,6 @@ class StreamLog:
     _ends: dict[int, int] = field(default_factory=dict)
     _overlay: Overlay = field(default_factory=Overlay)
     _producer: LogProducer | None = None
-    _limit: int | None = None
 
     @property
     def ends(self) -> Mapping[int, int]:
@@ -69,12 +67,15 @@ class StreamLog:
             self._ends = self.log.end_offsets()
         return dict(self._ends)
 
-    def send(self, number: int, rows: pa.Table) -> None:
+    def send(self, number: int, rows: pa.Table) -> Counter[RowKind]:
         """Sends an epoch, for as long as Kafka cannot be reached again and again.
 
         Args:
             number: of the epoch, higher than any before.
             rows: the table's columns, and perhaps OPERATION.
+
+        Returns:
+            How many changes of each kind were sent.
 
         Raises:
             LogStoreError: if a record is too large, before anything was sent; or if Kafka was away for too long.
@@ -84,6 +85,7 @@ class StreamLog:
         self._ends = {**self.ends, **self._deliver(number, records)}
         self.epochs.append(Epoch(number, rows, dict(self._ends)))
         self.sent += sum(map(len, records.values()))
+        return Counter(r.entry.kind for own in records.values() for r in own if isinstance(r.entry, Change))
 
     def settle(self, number: int) -> None:
         """Forgets the epochs up to a number, which the FileStore has now."""
@@ -110,6 +112,10 @@ class StreamLog:
     def mark(self, version: int, epoch: int) -> None:
         """Says that the FileStore has the epochs up to one."""
         self.announce(Mark(version, self.writer, epoch))
+
+    def note(self, ends: Mapping[int, int], closes: bool = False) -> LogNote:
+        """Returns what a commit of the stream says about the log."""
+        return LogNote(ends, self.log.target.partitions, emits=False, stream=self.writer, closes=closes)
 
     def close(self) -> None:
         """Ends the connection."""
@@ -161,13 +167,9 @@ class StreamLog:
 
     def _check_sizes(self, records: Mapping[int, Sequence[Record]]) -> None:
         largest = max((_size(r) for own in records.values() for r in own), default=0)
-        if largest + _OVERHEAD_BYTES <= 1 << 19:  # half of what Kafka takes by default
-            return
-        target = self.log.target
-        if self._limit is None:
-            self._limit = loop.run(message_limit(target.connection, target.topic))
-        if largest + _OVERHEAD_BYTES > self._limit:
-            raise LogStoreError.too_large(target.topic, largest, self._limit)
+        limit = self.table.lake.log_clients.message_limit(self.log.target)
+        if largest > limit:
+            raise LogStoreError.too_large(self.log.target.topic, largest, limit)
 
     # How it is sent
 
@@ -207,7 +209,8 @@ class StreamLog:
 
     async def _connected(self) -> LogProducer:
         if self._producer is None:
-            producer = LogProducer(self.log.target.connection, self.log.target.topic)
+            target = self.log.target
+            producer = LogProducer(target.connection, target.topic, target.table)
             self._producer = await producer.__aenter__()
         return self._producer
 
@@ -225,4 +228,4 @@ def _deletes(rows: pa.Table) -> list[bool]:
 
 
 def _size(record: Record) -> int:
-    return len(record.key or b"") + len(record.value or b"")
+    return OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")

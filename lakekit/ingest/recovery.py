@@ -63,7 +63,7 @@ async def left_behind(
         LogStoreError: if the log does not have it any more.
     """
     ends = await end_offsets(target.connection, target.topic)
-    consumer = LogConsumer(target.connection, target.topic, starts, skip_foreign=True)
+    consumer = LogConsumer(target.connection, target.topic, target.table, starts, skip_foreign=True)
     async with consumer:
         records = [record async for record in consumer.until(ends)]
     by_partition: dict[int, list[Change]] = {}

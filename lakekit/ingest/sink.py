@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from lakekit.errors import ConstraintError, PrimaryKeyError
 from lakekit.filestore.commit import Proposal
 from lakekit.filestore.conflicts import Footprint, Isolation
-from lakekit.filestore.layout import OPERATION, ORDER, BucketLayout
+from lakekit.filestore.layout import OPERATION
 from lakekit.ingest.epochs import Epoch, StreamLog
 from lakekit.ingest.recovery import finished_batches, left_behind, open_offsets
 from lakekit.logstore import emitted, loop
@@ -27,6 +25,7 @@ from lakekit.logstore.positions import LogNote
 from lakekit.table import batch
 from lakekit.table.changes import KIND
 from lakekit.table.commit import Commit
+from lakekit.table.constraints import check_nulls
 from lakekit.table.log import TableLog
 from lakekit.table.write import Write, write
 
@@ -88,7 +87,7 @@ class Sink:
         self._since, self._last = _Since(snapshot.version, stored), stored
         starts = open_offsets(self._table.root, self._writer)
         if starts is None:
-            self._note("STREAM OPEN", LogNote(self._log.ends, emits=False, stream=self._writer))
+            self._note("STREAM OPEN", self._log.note(self._log.ends))
             return None
         complete = max(finished_batches(self._checkpoint), stored)
         left = loop.run(left_behind(self._log.log.target, self._writer, starts, stored, complete))
@@ -104,7 +103,7 @@ class Sink:
     def close(self) -> Commit | None:
         """Commits what is pending, and notes in the table that the stream has ended."""
         done = self.commit()
-        self._note("STREAM CLOSE", LogNote(self._log.ends, emits=False, stream=self._writer, closes=True))
+        self._note("STREAM CLOSE", self._log.note(self._log.ends, closes=True))
         self._log.close()
         return done
 
@@ -121,14 +120,15 @@ class Sink:
         if number <= self._last:
             return 0
         prepared = self._prepared(rows)
-        collected = self._collected(prepared)
-        if collected is None:
+        found = batch.at_most(prepared, FEW_ROWS)
+        if found is None:
             taken = self._take_many(prepared, number)
         else:
-            taken = collected.num_rows
+            check_nulls(str(self._table.name), self._table.snapshot(), found)
+            taken = found.num_rows
             if taken:
                 with self._sending:
-                    self._log.send(number, collected)
+                    self._log.send(number, found)
         self._last = number
         if sum(epoch.rows.num_rows for epoch in self._log.epochs) > PENDING_ROWS:
             self.commit()
@@ -145,36 +145,6 @@ class Sink:
                 *[c for c in rows.columns if c.startswith("_") and c.lower() not in known | {OPERATION}]
             )
         return batch.aligned(self._table, rows, self._table.snapshot())
-
-    def _collected(self, rows: DataFrame) -> pa.Table | None:
-        """Returns the rows, or None if there are too many for this process."""
-        from pyspark.sql import functions as F
-
-        number = F.monotonically_increasing_id().bitwiseAND((1 << 33) - 1)
-        found = rows.withColumn(ORDER, number).where(F.col(ORDER) <= FEW_ROWS).toArrow()
-        if pc.any(pc.equal(found.column(ORDER), FEW_ROWS)).as_py():
-            return None
-        found = found.drop_columns([ORDER])
-        self._check(found)
-        return found
-
-    def _check(self, rows: pa.Table) -> None:
-        """Refuses nulls where the table has none: what is in the log must fit into the files."""
-        snapshot = self._table.snapshot()
-        nulls = [c for c in snapshot.primary_key if rows.column(c).null_count]
-        if nulls:
-            column = rows.column(nulls[0])
-            example = (
-                rows.filter(column.is_null()).select(list(snapshot.primary_key)).slice(0, 1).to_pylist()[0]
-            )
-            raise PrimaryKeyError.null_keys(str(self._table.name), column.null_count, str(example))
-        for name in BucketLayout.of(self._table.root, snapshot, 0).required:
-            if rows.column(name).null_count:
-                raise ConstraintError(
-                    f"{rows.column(name).null_count} row(s) for table {self._table.name} hold null in the NOT NULL"
-                    f" column '{name}'. Nothing of this micro-batch was written.",
-                    "Fill that column, or filter the rows out.",
-                )
 
     def _take_many(self, rows: DataFrame, number: int) -> int:
         """Writes a large micro-batch as one commit, whose changes go to the log afterwards."""
@@ -209,7 +179,7 @@ class Sink:
                 else batch.few(table, rows, snapshot)
             ),
             txn=(self._writer, epoch),
-            log_note=LogNote(ends, emits=False, stream=self._writer),
+            log_note=self._log.note(ends),
         )
         done = write(table, request)
         self._since = _Since(done.version, epoch)

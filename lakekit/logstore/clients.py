@@ -9,7 +9,8 @@ from lakekit.errors import LogStoreError
 from lakekit.logstore import loop
 from lakekit.logstore.broker import EmbeddedBroker
 from lakekit.logstore.connection import Connection
-from lakekit.logstore.topic import ensure_topic
+from lakekit.logstore.emission import Target
+from lakekit.logstore.topic import ensure_topic, message_limit
 
 EMBEDDED = "embedded"
 """The address of the broker that belongs to the warehouse."""
@@ -24,6 +25,7 @@ class LogClients:
         self._settings = settings
         self._broker: EmbeddedBroker | None = None
         self._topics: dict[tuple[str, str], int] = {}
+        self._limits: dict[tuple[str, str], int] = {}
         self._lock = threading.RLock()
 
     def connection(self, address: str) -> Connection:
@@ -44,7 +46,9 @@ class LogClients:
                 self._broker = EmbeddedBroker(self._warehouse)
             return Connection.of(self._broker.address(), {})
 
-    def partitions(self, connection: Connection, topic: str, wanted: int) -> int:
+    def partitions(
+        self, connection: Connection, topic: str, wanted: int, retention_ms: int | None = None
+    ) -> int:
         """Returns the number of partitions of a topic, which is created with `wanted` if it does not exist.
 
         Raises:
@@ -52,8 +56,19 @@ class LogClients:
         """
         place = connection.servers, topic
         if place not in self._topics:
-            self._topics[place] = loop.run(ensure_topic(connection, topic, wanted))
+            self._topics[place] = loop.run(ensure_topic(connection, topic, wanted, retention_ms))
         return self._topics[place]
+
+    def message_limit(self, target: Target) -> int:
+        """Returns how many bytes the topic takes in one batch of records.
+
+        Raises:
+            LogStoreError: if the Kafka cannot be reached, or refuses.
+        """
+        place = target.connection.servers, target.topic
+        if place not in self._limits:
+            self._limits[place] = loop.run(message_limit(target.connection, target.topic))
+        return self._limits[place]
 
     def close(self) -> None:
         """Gives up the share in the embedded broker, which stops with the last one."""

@@ -25,7 +25,7 @@ class LogRecord:
         partition: of the topic.
         offset: in the partition.
         timestamp: ms since 1970, when Kafka got it.
-        entry: what it says; None for a record that is not of the log and was skipped.
+        entry: what it says; None for a record of another table, or of no log, that is skipped.
     """
 
     partition: int
@@ -38,19 +38,27 @@ class LogConsumer:
     """A consumer of some partitions of a topic, without a consumer group; an async context manager."""
 
     def __init__(
-        self, connection: Connection, topic: str, starts: Mapping[int, int], *, skip_foreign: bool = False
+        self,
+        connection: Connection,
+        topic: str,
+        table: str,
+        starts: Mapping[int, int],
+        *,
+        skip_foreign: bool = False,
     ) -> None:
         """Connects to nothing yet.
 
         Args:
             connection: the Kafka.
             topic: its topic.
+            table: id of the table; records about others are skipped.
             starts: for each partition the first offset to read.
             skip_foreign: skip records that are not of the log instead of raising.
         """
         from aiokafka import AIOKafkaConsumer
 
         self._topic = topic
+        self._table = table
         self._connection = connection
         self._starts = dict(starts)
         self._skip = skip_foreign
@@ -116,7 +124,7 @@ class LogConsumer:
 
     def _parsed(self, record: Any) -> LogRecord:
         try:
-            entry = parse(record.headers, record.value)
+            entry = parse(record.headers, record.value, self._table)
         except (ValueError, UnicodeDecodeError) as error:
             if not self._skip:
                 raise LogStoreError.foreign(

@@ -32,7 +32,8 @@ class Target:
         root: path or URI of the table.
         connection: the Kafka.
         topic: its topic.
-        partitions: of the topic.
+        table: the table's id.
+        partitions: how many of the topic's are used.
         schema: the table's columns.
         key: its primary key.
     """
@@ -40,6 +41,7 @@ class Target:
     root: str
     connection: Connection
     topic: str
+    table: str
     partitions: int
     schema: pa.Schema
     key: tuple[str, ...]
@@ -91,13 +93,13 @@ async def announce_with(producer: LogProducer, target: Target, entry: Entry) -> 
 
 
 async def _announce(target: Target, entry: Entry) -> None:
-    async with LogProducer(target.connection, target.topic) as producer:
+    async with LogProducer(target.connection, target.topic, target.table) as producer:
         await announce_with(producer, target, entry)
 
 
 async def _emit(target: Target, work: Sequence[Emission]) -> int:
     sent = 0
-    async with LogProducer(target.connection, target.topic) as producer:
+    async with LogProducer(target.connection, target.topic, target.table) as producer:
         for emission in work:
             seq = 0
             for part in row_changes(Store(target.root), emission.changes, target.schema, target.key):

@@ -27,12 +27,14 @@ class LogNote:
 
     Attributes:
         offsets: for each topic partition the offset from which on the log has what the commit does not have.
+        partitions: how many of the topic's partitions are used; more may be added to it later.
         emits: whether the commit's changes belong in the log.
         stream: the writer of the commit, if it is a stream that sent its changes before.
         closes: whether this stream has ended.
     """
 
     offsets: Mapping[int, int]
+    partitions: int
     emits: bool = True
     stream: str | None = None
     closes: bool = False
@@ -45,7 +47,7 @@ class LogNote:
             offsets[self.stream] = own
             if self.closes:
                 del offsets[self.stream]
-        note: dict[str, Any] = {"offsets": offsets, "emits": self.emits}
+        note: dict[str, Any] = {"offsets": offsets, "emits": self.emits, "partitions": self.partitions}
         return note if self.stream is None else {**note, "stream": self.stream}
 
 
@@ -80,6 +82,13 @@ def newest_note(log: DeltaLog, version: int) -> Mapping[str, Any]:
         if found is not None:
             return found
     return {}
+
+
+def used_partitions(root: str) -> int | None:
+    """Returns how many of the topic's partitions the table uses; None as long as no commit tells."""
+    log = open_log(root)
+    found: int | None = newest_note(log, log.latest_version()).get("partitions")
+    return found
 
 
 def resumption(root: str, version: int | None) -> Resumption:

@@ -32,18 +32,19 @@ class Record:
 
 
 class LogProducer:
-    """A producer for one topic; an async context manager.
+    """A producer for one table's log; an async context manager.
 
     Every record is acknowledged by all in-sync replicas. Kafka's producer sequence numbers keep a request that had to
     be repeated from doubling or reordering records; no transaction holds them back from readers.
     """
 
-    def __init__(self, connection: Connection, topic: str) -> None:
-        """Connects to nothing yet."""
+    def __init__(self, connection: Connection, topic: str, table: str) -> None:
+        """Connects to nothing yet; `table` is the id of the table that the records are about."""
         from aiokafka import AIOKafkaProducer
 
         self._topic = topic
         self._connection = connection
+        self._table = table
         self._producer: Any = AIOKafkaProducer(
             **connection.for_aiokafka(),
             acks="all",
@@ -92,10 +93,10 @@ class LogProducer:
             try:
                 builder = self._producer.create_batch()
                 for record in records:
-                    if not _append(builder, record):
+                    if not self._append(builder, record):
                         sent.append(await self._submit(builder, partition))
                         builder = self._producer.create_batch()
-                        _append(builder, record)
+                        self._append(builder, record)
                 if builder.record_count():
                     sent.append(await self._submit(builder, partition))
                 ends = [await each for each in sent]
@@ -108,8 +109,8 @@ class LogProducer:
         sent: asyncio.Future[Any] = await self._producer.send_batch(builder, self._topic, partition=partition)
         return sent
 
-
-def _append(builder: Any, record: Record) -> bool:
-    """Adds a record to a batch; False if the batch is full."""
-    headers = headers_of(record.entry)
-    return builder.append(timestamp=None, key=record.key, value=record.value, headers=headers) is not None
+    def _append(self, builder: Any, record: Record) -> bool:
+        """Adds a record to a batch; False if the batch is full."""
+        headers = headers_of(record.entry, self._table)
+        added = builder.append(timestamp=None, key=record.key, value=record.value, headers=headers)
+        return added is not None

@@ -69,7 +69,7 @@ async def _records(
     if start >= end:
         return []
     consumer = LogConsumer(
-        target.connection, target.topic, {partition: start}, skip_foreign=semantics.skip_foreign
+        target.connection, target.topic, target.table, {partition: start}, skip_foreign=semantics.skip_foreign
     )
     async with consumer:
         return [record async for record in consumer.until({partition: end})]

@@ -115,6 +115,7 @@ class LogReader:
         consumer = LogConsumer(
             self._target.connection,
             self._target.topic,
+            self._target.table,
             self.positions,
             skip_foreign=self._semantics.skip_foreign,
         )

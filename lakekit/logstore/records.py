@@ -8,8 +8,8 @@ from enum import Enum
 from typing import TypeAlias
 
 FORMAT = b"1"
-FORMAT_HEADER, KIND_HEADER, WRITER_HEADER, EPOCH_HEADER, SEQ_HEADER, VERSION_HEADER = (
-    "lake.format", "lake.kind", "lake.writer", "lake.epoch", "lake.seq", "lake.version",
+FORMAT_HEADER, TABLE_HEADER, KIND_HEADER, WRITER_HEADER, EPOCH_HEADER, SEQ_HEADER, VERSION_HEADER = (
+    "lake.format", "lake.table", "lake.kind", "lake.writer", "lake.epoch", "lake.seq", "lake.version",
 )  # fmt: skip
 _FLIP, _COMMIT = b"flip", b"commit"
 
@@ -91,10 +91,20 @@ class Mark:
 Entry: TypeAlias = Change | Flip | Mark
 
 
-def headers_of(entry: Entry) -> list[tuple[str, bytes]]:
-    """Returns a record's headers."""
+def headers_of(entry: Entry, table: str) -> list[tuple[str, bytes]]:
+    """Returns a record's headers.
+
+    Args:
+        entry: what the record says.
+        table: id of the table it is about.
+    """
     epoch = entry.last_good if isinstance(entry, Flip) else entry.epoch
-    headers = [(FORMAT_HEADER, FORMAT), (WRITER_HEADER, entry.writer.encode()), (EPOCH_HEADER, b"%d" % epoch)]
+    headers = [
+        (FORMAT_HEADER, FORMAT),
+        (TABLE_HEADER, table.encode()),
+        (WRITER_HEADER, entry.writer.encode()),
+        (EPOCH_HEADER, b"%d" % epoch),
+    ]
     if isinstance(entry, Change):
         return [*headers, (SEQ_HEADER, b"%d" % entry.seq), (KIND_HEADER, entry.kind.value.encode())]
     if isinstance(entry, Flip):
@@ -102,8 +112,8 @@ def headers_of(entry: Entry) -> list[tuple[str, bytes]]:
     return [*headers, (KIND_HEADER, _COMMIT), (VERSION_HEADER, b"%d" % entry.version)]
 
 
-def parse(headers: Headers, value: bytes | None) -> Entry:
-    """Returns what a record says.
+def parse(headers: Headers, value: bytes | None, table: str) -> Entry | None:
+    """Returns what a record says, or None if it is about another table.
 
     Raises:
         ValueError: telling what is wrong with a record that lakekit did not write, or a newer one did.
@@ -114,6 +124,8 @@ def parse(headers: Headers, value: bytes | None) -> Entry:
     if found[FORMAT_HEADER] != FORMAT:
         raise ValueError(f"its format is {found[FORMAT_HEADER]!r}, and this lakekit knows {FORMAT!r}")
     try:
+        if found[TABLE_HEADER] != table.encode():
+            return None
         writer, epoch, kind = found[WRITER_HEADER].decode(), int(found[EPOCH_HEADER]), found[KIND_HEADER]
         if kind == _FLIP:
             return Flip(writer, epoch)

@@ -12,6 +12,7 @@ from lakekit import schema as schemas
 from lakekit.session.failures import spark_failure
 from lakekit.storage.log import CommitRecord, open_log
 from lakekit.table.commit import Commit
+from lakekit.table.log import WriteLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,6 +56,7 @@ def statement(table: Table, sql: str, params: Mapping[str, Any]) -> Commit:
 def _observed(table: Table, action: Callable[[], object]) -> Commit:
     """Runs an action of Spark's Delta writer and finds the commit it made by a mark in its commitInfo."""
     before = table.version
+    log = WriteLog(table, table.snapshot())
     mark = f"lakekit-{uuid.uuid4()}"
     started = time.monotonic()
     with _marked(table, mark), table.lake.interruptible():
@@ -66,6 +68,7 @@ def _observed(table: Table, action: Callable[[], object]) -> Commit:
     record = table.lake.runner.run(_find, table.root, before + 1, mark)
     if record is None:
         return Commit(before, "WRITE", duration_ms=duration, skipped=True)
+    log.committed(record.version)
     return _commit_of(record, duration)
 
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakekit import schema as schemas
 from lakekit.filestore.few import FEW_ROWS
@@ -58,21 +59,40 @@ def collected_if_few(table: Table, rows: DataFrame | pa.Table) -> DataFrame | pa
     Raises:
         LakeError: for a row that cannot be computed, or breaks a CHECK or a length.
     """
-    from pyspark.sql import functions as F
-
     if isinstance(rows, pa.Table) or not can_collect(rows.schema):
         return rows
-    # Spark's estimate can be too low (after explode, say), so no partition returns more than is needed to see that.
-    number = F.monotonically_increasing_id().bitwiseAND(_ROW_IN_PARTITION)
-    first = rows.withColumn(ORDER, number).where(F.col(ORDER) <= FEW_ROWS).drop(ORDER)
     try:
         with table.lake.interruptible():
             if _expected_bytes(rows) > _FEW_BYTES:
                 return rows
-            found = first.toArrow()
+            found = at_most(rows, FEW_ROWS)
     except Exception as error:
         raise spark_failure(error, f"Writing to table {table.name}") from None
-    return found if found.num_rows <= FEW_ROWS else rows
+    return rows if found is None or found.num_rows > FEW_ROWS else found
+
+
+def collected(table: Table, rows: DataFrame) -> pa.Table:
+    """Returns all rows as an Arrow table.
+
+    Raises:
+        LakeError: for a row that cannot be computed, or breaks a CHECK or a length.
+    """
+    try:
+        with table.lake.interruptible():
+            return rows.toArrow()
+    except Exception as error:
+        raise spark_failure(error, f"Writing to table {table.name}") from None
+
+
+def at_most(rows: DataFrame, limit: int) -> pa.Table | None:
+    """Returns the rows in their order, or None if a partition of the DataFrame has more than `limit` of them."""
+    from pyspark.sql import functions as F
+
+    number = F.monotonically_increasing_id().bitwiseAND(_ROW_IN_PARTITION)
+    found = rows.withColumn(ORDER, number).where(F.col(ORDER) <= limit).toArrow()
+    if pc.any(pc.equal(found.column(ORDER), limit)).as_py():
+        return None
+    return found.drop_columns([ORDER])
 
 
 _FEW_BYTES = 4 << 20

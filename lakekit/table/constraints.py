@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
+from lakekit.errors import ConstraintError, PrimaryKeyError
 from lakekit.filestore.layout import OPERATION
 from lakekit.names import quote
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from lakekit.storage.snapshot import Snapshot
@@ -32,6 +37,26 @@ def checked(rows: DataFrame, snapshot: Snapshot) -> DataFrame:
         # A rule that is null is broken, as in Delta.
         rows = rows.where(F.when(holds, True).otherwise(F.raise_error(F.lit(message)).cast("boolean")))
     return rows
+
+
+def check_nulls(table: str, snapshot: Snapshot, rows: pa.Table) -> None:
+    """Refuses nulls in the key, and in NOT NULL columns of rows that are not deleted.
+
+    Raises:
+        PrimaryKeyError: with the number of rows and an example.
+        ConstraintError: with the columns.
+    """
+    key = list(snapshot.primary_key)
+    if any(rows.column(c).null_count for c in key):
+        null = rows.filter(reduce(pc.or_, (pc.is_null(rows.column(c)) for c in key)))
+        example = null.select(key).slice(0, 1).to_pylist()[0]
+        raise PrimaryKeyError.null_keys(table, null.num_rows, str(example))
+    if OPERATION in rows.schema.names:
+        rows = rows.filter(pc.not_equal(rows.column(OPERATION), "D"))
+    required = [f["name"] for f in snapshot.schema_json["fields"] if not f["nullable"]]
+    nulls = {c: rows.column(c).null_count for c in required if c in rows.schema.names}
+    if any(nulls.values()):
+        raise ConstraintError.null_columns(table, {c: n for c, n in nulls.items() if n})
 
 
 def has_rules(snapshot: Snapshot) -> bool:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import uuid
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from lakekit.errors import InvalidOptionError, LogStoreError
 from lakekit.filestore.tasks import NumberedTask
 from lakekit.logstore import emitted, loop
 from lakekit.logstore.emission import Target, announce, emissions, emit, emit_all
-from lakekit.logstore.positions import LogNote
-from lakekit.logstore.records import TABLE, Mark
+from lakekit.logstore.positions import LogNote, used_partitions
+from lakekit.logstore.records import TABLE, Mark, RowKind
+from lakekit.logstore.sizes import largest_record
 from lakekit.logstore.topic import end_offsets
+from lakekit.storage.actions import AddFile
+from lakekit.table.batch import collected
+from lakekit.table.commit import Commit
+from lakekit.table.constraints import check_nulls
 from lakekit.table.lookup_many import visible_schema
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakekit.logstore.connection import Connection
     from lakekit.properties import TableOptions
     from lakekit.storage.snapshot import Snapshot
     from lakekit.table.table import Table
@@ -42,10 +55,27 @@ class TableLog:
             root=table.root,
             connection=connection,
             topic=topic,
-            partitions=clients.partitions(connection, topic, snapshot.buckets or 1),
+            table=snapshot.metadata.id,
+            partitions=self._partitions(connection, topic, snapshot, options),
             schema=visible_schema(snapshot.metadata.schema_string),
             key=tuple(snapshot.primary_key),
         )
+
+    def _partitions(
+        self, connection: Connection, topic: str, snapshot: Snapshot, options: TableOptions
+    ) -> int:
+        """Returns how many of the topic's partitions the table uses: always as many as at first."""
+        wanted = options.log_store_partitions or snapshot.buckets or 1
+        clients = self._table.lake.log_clients
+        there = clients.partitions(connection, topic, wanted, options.log_store_retention_ms)
+        used = self._table.lake.runner.run(used_partitions, self._table.root) or there
+        if used > there:
+            raise LogStoreError(
+                f"The log of table {self._table.name} is in {used} partitions, and topic '{topic}' has {there}: it is"
+                " not the same topic any more.",
+                "Give the table another topic with SET TBLPROPERTIES ('log-store.topic' = ...).",
+            )
+        return used
 
     @classmethod
     def of(cls, table: Table, snapshot: Snapshot | None = None) -> TableLog:
@@ -84,6 +114,14 @@ class TableLog:
             if run(emitted.emitted, table.root, topic) < version:
                 run(emitted.set_emitted, table.root, topic, version)
 
+    def skip(self, version: int) -> None:
+        """Leaves a version out of the log, if all before it are there."""
+        table, topic = self._table, self.target.topic
+        run = table.lake.runner.run
+        with _emitting:
+            if run(emitted.emitted, table.root, topic) == version - 1:
+                run(emitted.set_emitted, table.root, topic, version)
+
     def _send(self, commit: emitted.Pending) -> None:
         work = emissions(self.target, commit.changes, TABLE, commit.version)
         rows = sum(change.rows for change in commit.changes)
@@ -105,16 +143,32 @@ class WriteLog:
             LogStoreError: if the log cannot be reached.
         """
         options = table.options_of(snapshot)
-        mode = (table.emit_mode or options.emit_mode).split(",")
+        self._table = table
         self._log: TableLog | None = None
-        self._emits = mode != ["file"]
+        self._emits = (table.emit_mode or options.emit_mode) != "file"
         if options.log_store_enabled:
             self._log = TableLog(table, snapshot, options)
             self._log.emit_until(snapshot.version)
 
+    def check(self, files: Sequence[AddFile]) -> None:
+        """Looks at new data files for rows that no record can hold.
+
+        Raises:
+            LogStoreError: if there is one.
+        """
+        if self._log is None or not self._emits:
+            return
+        limit = self._table.lake.log_clients.message_limit(self._log.target)
+        run = self._table.lake.runner.run
+        largest = run(largest_record, self._log.target, [file.file_path for file in files], limit)
+        if largest > limit:
+            raise LogStoreError.too_large(self._log.target.topic, largest, limit)
+
     def note(self) -> LogNote | None:
         """Returns what the commit is to say."""
-        return None if self._log is None else LogNote(self._log.end_offsets(), emits=self._emits)
+        if self._log is None:
+            return None
+        return LogNote(self._log.end_offsets(), self._log.target.partitions, emits=self._emits)
 
     def committed(self, version: int) -> None:
         """Puts the changes of the commit into the log.
@@ -122,7 +176,10 @@ class WriteLog:
         Raises:
             LogStoreError: if Kafka does not take them; the commit stands.
         """
-        if self._log is None or not self._emits:
+        if self._log is None:
+            return
+        if not self._emits:
+            self._log.skip(version)
             return
         try:
             self._log.emit_until(version)
@@ -132,3 +189,41 @@ class WriteLog:
                 f" {error.message}",
                 "Nothing is lost, and nothing is to be written again: the next write completes the log.",
             ) from error
+
+
+def only_to_log(table: Table, snapshot: Snapshot) -> bool:
+    """Tells whether the emit mode of a write names the log alone."""
+    options = table.options_of(snapshot)
+    return options.log_store_enabled and (table.emit_mode or options.emit_mode) == "log"
+
+
+def write_to_log(table: Table, snapshot: Snapshot, rows: DataFrame | pa.Table, operation: str) -> Commit:
+    """Sends rows to the log and not to the files.
+
+    Raises:
+        LakeError: for rows that the table could not hold, before anything was sent.
+        LogStoreError: if Kafka does not take them; then what it took is taken back.
+    """
+    from lakekit.ingest.epochs import StreamLog
+
+    log = TableLog.of(table, snapshot)
+    log.emit_until(snapshot.version)
+    found = rows if isinstance(rows, pa.Table) else collected(table, rows)
+    check_nulls(str(table.name), snapshot, found)
+    stream = StreamLog(table, log, f"write-{uuid.uuid4().hex}", patience=0)
+    try:
+        kinds = stream.send(1, found)
+        stream.mark(snapshot.version, 1)
+    except LogStoreError:
+        with contextlib.suppress(LogStoreError):
+            stream.flip(0)
+        raise
+    finally:
+        stream.close()
+    return Commit(
+        version=snapshot.version,
+        operation=operation,
+        rows_inserted=kinds[RowKind.INSERT],
+        rows_updated=kinds[RowKind.UPDATE_AFTER],
+        rows_deleted=kinds[RowKind.DELETE],
+    )

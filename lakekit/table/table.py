@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import datetime as dt
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -13,15 +12,14 @@ from lakekit.errors import InvalidOptionError, PrimaryKeyError, VersionNotFoundE
 from lakekit.filestore.commit import Outcome, Proposal, commit
 from lakekit.filestore.conflicts import Isolation
 from lakekit.filestore.layout import OPERATION
-from lakekit.names import BUCKET_COLUMN, TableName, quote
-from lakekit.properties import TableOptions, check_format, normalise_hints, visible_properties
+from lakekit.names import BUCKET_COLUMN, TableName
+from lakekit.properties import TableOptions, check_format, visible_properties
 from lakekit.storage.snapshot import Snapshot
 from lakekit.table import (
     alter,
     append,
     batch,
     changes,
-    log_reads,
     maintenance,
     overwrite,
     point,
@@ -30,6 +28,7 @@ from lakekit.table import (
 )
 from lakekit.table.commit import Commit
 from lakekit.table.inspect import Inspect
+from lakekit.table.log_methods import LogMethods
 from lakekit.table.rows import Rows, are_few, in_process, to_dataframe
 from lakekit.table.write import Write, write
 
@@ -38,15 +37,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from lakekit.ingest.ingestion import Ingestion
     from lakekit.lake import Lake
-    from lakekit.logstore.tail import Tail
 
 Moment = dt.datetime | str
 """A time: aware datetimes as they are, naive ones and texts without an offset in the session's time zone."""
 
 
-class Table:
+class Table(LogMethods):
     """A table of a lake; made by `Lake.table()` and `Lake.create_table()`.
 
     Attributes:
@@ -227,158 +224,6 @@ class Table:
         reader = self.lake.spark.read.option("readChangeFeed", "true").option("startingVersion", first)
         feed = reader.option("endingVersion", last).table(self.relation())
         return changes.changelog(feed, self.primary_key, streaming=False)
-
-    def read_stream(
-        self,
-        mode: str = "file",
-        *,
-        changelog: bool = False,
-        since: int | None = None,
-        startup: str | None = None,
-        options: Mapping[str, str] | None = None,
-    ) -> DataFrame:
-        """Returns the table as a stream.
-
-        Args:
-            mode: "file": its rows now, then every change, as commits bring them. "log": the changes of its log, within
-                a second after they were made.
-            changelog: True for row kinds as in `changes()`; False for inserted rows and new versions of rows alone.
-            since: for "file": start with the changes of this version instead of the full table.
-            startup: for "log": "latest", "earliest", "timestamp", "specific-offsets", or "full" for the rows of the
-                table first; by default what the table's `scan.startup.mode` says.
-            options: for "file": options of Delta's stream source, such as maxFilesPerTrigger; for "log": options such
-                as scan.startup.timestamp-millis.
-
-        Raises:
-            InvalidOptionError: for options that cannot be, or mode "log" without a log.
-        """
-        if mode == "log":
-            return log_reads.stream(self, log_reads.Wanted(startup=startup), changelog, options)
-        if mode != "file":
-            raise InvalidOptionError.bad_value("mode", mode, "'file' or 'log'")
-        reader = self.lake.spark.readStream.option("readChangeFeed", "true").options(**(options or {}))
-        if since is not None:
-            reader = reader.option("startingVersion", since)
-        rows = changes.changelog(reader.table(self.relation()), self.primary_key, streaming=True)
-        if changelog:
-            return rows
-        return rows.where(f"{changes.KIND} IN ('+I', '+U')").select(*[quote(f.name) for f in self.schema])
-
-    # The log
-
-    def tail(
-        self,
-        startup: str | None = None,
-        *,
-        timestamp: Moment | None = None,
-        offsets: Mapping[int, int] | None = None,
-        guarantee: bool | None = None,
-        changelog_modes: str | None = None,
-        on_foreign: str = "stop",
-    ) -> Tail:
-        """Returns the changes of the log as they come: ``async for change in orders.tail(): …``.
-
-        Args:
-            startup: "latest", "earliest", "timestamp" or "specific-offsets"; by default what the table's
-                `scan.startup.mode` says.
-            timestamp: start with the first change that is not older.
-            offsets: start at these offsets, by topic partition.
-            guarantee: take back what a failed writer sent in vain; by default what the table's
-                `log-store.consistency-guarantee.enabled` says.
-            changelog_modes: "all-kinds", or "append-only" to refuse other changes than +I.
-            on_foreign: "stop" or "skip": what to do about a record that is not of the log.
-
-        Raises:
-            InvalidOptionError: if the table has no log, or options do not fit together.
-            LogStoreError: if the log cannot be reached.
-        """
-        wanted = log_reads.Wanted(startup, timestamp, offsets, guarantee, changelog_modes, on_foreign)
-        return log_reads.tail(self, wanted)
-
-    def read_log(
-        self,
-        *,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        offsets: Mapping[int, int] | None = None,
-        until_offsets: Mapping[int, int] | None = None,
-        guarantee: bool | None = None,
-        on_foreign: str = "stop",
-    ) -> DataFrame:
-        """Returns a piece of the log: rows with `_change_kind`, and where in the log they were.
-
-        Args:
-            since: the first change that is not older; by default the log's first.
-            until: up to the first change that is not older; by default up to now.
-            offsets: the first offset of each topic partition, instead of `since`.
-            until_offsets: the offset after the last of each topic partition, instead of `until`.
-            guarantee: see `tail()`.
-            on_foreign: see `tail()`.
-
-        Raises:
-            InvalidOptionError: if the table has no log.
-            LogStoreError: if the log cannot be reached.
-        """
-        wanted = log_reads.Wanted(None, since, offsets, guarantee, None, on_foreign)
-        return log_reads.bounded(self, wanted.options(self), wanted.skip_foreign, until, until_offsets)
-
-    def freshest(self) -> DataFrame:
-        """Returns the rows of the files with the log's newer changes over them: what both stores know together.
-
-        Raises:
-            InvalidOptionError: if the table has no log.
-            LogStoreError: if the log cannot be read, or does not go back to the newest version.
-        """
-        return log_reads.freshest(self)
-
-    def write_stream(
-        self,
-        rows: DataFrame,
-        name: str = "default",
-        *,
-        checkpoint: str | None = None,
-        interval: float = 10.0,
-        patience: float = 600.0,
-        available_now: bool = False,
-    ) -> Ingestion:
-        """Writes a stream into both stores: into the log at once, into the files in one commit each interval.
-
-        After a crash, or `stop()`, the same call goes on where it was; nothing is lost or doubled.
-
-        Args:
-            rows: a streaming DataFrame of a source that can be read again, with the table's columns. With a column
-                `_change_kind` it is a changelog, as `changes()` and `read_stream(changelog=True)` give it.
-            name: of the stream, if a table has several.
-            checkpoint: folder for its progress; by default in the table's folder, by name.
-            interval: seconds between commits to the files.
-            patience: seconds for which a Kafka that is away is tried again before the stream fails.
-            available_now: take what the source has now, and end.
-
-        Returns:
-            A handle that shows what it does, and pauses, resumes and stops it.
-
-        Raises:
-            InvalidOptionError: if `rows` is no stream.
-            LogStoreError: if the log cannot be reached.
-        """
-        from lakekit.ingest.ingestion import write_stream
-
-        return write_stream(
-            self,
-            rows,
-            name,
-            checkpoint=checkpoint,
-            interval=interval,
-            patience=patience,
-            available_now=available_now,
-        )
-
-    def emitting(self, emit_mode: str) -> Table:
-        """Returns the same table with another emit mode for its writes: "auto", "file", "log" or "file,log"."""
-        other = copy.copy(self)
-        checked = normalise_hints({"emit.mode": emit_mode}, self.snapshot().configuration)
-        other.emit_mode = checked["lake.emit.mode"]
-        return other
 
     # Writes
 

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakekit.errors import ConcurrentWriteError, ConstraintError, PrimaryKeyError
+from lakekit.errors import (
+    ConcurrentWriteError,
+    ConstraintError,
+    InvalidOptionError,
+    LakeError,
+    PrimaryKeyError,
+)
 from lakekit.filestore.commit import Outcome, Proposal
 from lakekit.filestore.conflicts import Footprint, Isolation, Verdict
 from lakekit.filestore.few import write_few
@@ -33,7 +39,7 @@ from lakekit.storage.protocol import check_writable
 from lakekit.storage.store import Store
 from lakekit.table import batch
 from lakekit.table.commit import Commit, Tally
-from lakekit.table.log import WriteLog
+from lakekit.table.log import WriteLog, only_to_log, write_to_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,9 +95,13 @@ def _write(table: Table, request: Write) -> Commit:
         snapshot = table.snapshot()
         if request.txn is not None and snapshot.txns.get(request.txn[0], -1) >= request.txn[1]:
             return Commit(snapshot.version, request.operation, skipped=True)
+        if request.log_note is None and only_to_log(table, snapshot):
+            if request.replaces or request.evolve:
+                raise InvalidOptionError.bad_value("emit.mode", "log", "auto or file for this kind of write")
+            return write_to_log(table, snapshot, request.build(snapshot), request.operation)
         attempt = _Attempt(table, request, snapshot)
         log = None if request.log_note else WriteLog(table, snapshot)
-        tally = attempt.run()
+        tally = attempt.run(log)
         duration = int((time.monotonic() - started) * 1000)
         if not attempt.actions and request.txn is None:
             return tally.commit(snapshot.version, request.operation, duration, skipped=True)
@@ -130,7 +140,7 @@ class _Attempt:
         self._results: list[BucketResult] = []
         self._tally = Tally.of([])
 
-    def run(self) -> Tally:
+    def run(self, log: WriteLog | None) -> Tally:
         """Writes the files; nothing is visible yet."""
         rows = batch.collected_if_few(self._table, self._request.build(self._snapshot))
         live = [] if self._request.replaces else list(self._snapshot.files.values())
@@ -150,6 +160,12 @@ class _Attempt:
                 f"Table {self._table.name} is append-only, and these rows replace or delete others.",
                 "Nothing was written; write only new keys, or unset 'delta.appendOnly'.",
             )
+        try:
+            if log is not None:
+                log.check(self._tally.new_files)
+        except LakeError:
+            self.discard()
+            raise
         return self._tally
 
     @property
@@ -264,11 +280,7 @@ def _check(table: Table, results: Sequence[BucketResult], discard: Callable[[], 
     for result in results:
         for name, count in result.null_columns.items():
             columns[name] = columns.get(name, 0) + count
-    listed = ", ".join(f"'{name}' ({count} rows)" for name, count in columns.items())
-    raise ConstraintError(
-        f"Rows for table {table.name} hold null in NOT NULL columns: {listed}. Nothing was written.",
-        "Fill those columns, or filter the rows out.",
-    )
+    raise ConstraintError.null_columns(str(table.name), columns)
 
 
 def _delete(root: str, added: Sequence[AddFile], run_id: str) -> None:

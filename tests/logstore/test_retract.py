@@ -115,13 +115,14 @@ def test_random_crashes_leave_what_was_sent_last(seed):
 @pytest.mark.parametrize("entry", [change("ä", 2**40, 3, "-U"), Flip("a", 0), Mark(7, "a", 2)])
 def test_records_come_back_as_they_were(entry):
     value = entry.value if isinstance(entry, Change) else None
-    assert parse(headers_of(entry), value) == entry
+    assert parse(headers_of(entry, "t"), value, "t") == entry
+    assert parse(headers_of(entry, "t"), value, "other") is None
 
 
 def test_a_foreign_record_says_what_it_lacks():
     with pytest.raises(ValueError, match=r"no header 'lake\.format'"):
-        parse([], b"{}")
+        parse([], b"{}", "t")
     with pytest.raises(ValueError, match="format is b'2'"):
-        parse([("lake.format", b"2")], b"{}")
+        parse([("lake.format", b"2")], b"{}", "t")
     with pytest.raises(ValueError, match=r"no header 'lake\.writer'"):
-        parse([("lake.format", b"1")], b"{}")
+        parse([("lake.format", b"1"), ("lake.table", b"t")], b"{}", "t")
