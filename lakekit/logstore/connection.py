@@ -54,10 +54,9 @@ def log_settings(config: Mapping[str, object], before: Mapping[str, str] | None 
     for key, value in given.items():
         name = key.removeprefix(PREFIX)
         if name not in KNOWN:
-            close = did_you_mean(key, (PREFIX + known for known in KNOWN))
             raise InvalidOptionError(
-                f"Setting '{key}' does not exist.",
-                close or f"There are: {', '.join(PREFIX + known for known in KNOWN)}.",
+                f"There is no setting '{name}' under '{PREFIX}'.",
+                did_you_mean(name, KNOWN) or f"There are: {', '.join(KNOWN)}.",
             )
         if name in CHOICES and value not in CHOICES[name]:
             raise InvalidOptionError(

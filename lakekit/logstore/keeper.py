@@ -180,7 +180,8 @@ def _format(java: str, classpath: str) -> int:
     if Path("data", "meta.properties").exists():
         return 0
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties"]
+    # One word with its option: it may begin with a minus.
+    tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config=server.properties"]
     return subprocess.run(_command(java, classpath, *tool), check=False).returncode
 
 

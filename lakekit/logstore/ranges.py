@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from lakekit.logstore.consumer import LogConsumer, LogRecord
 from lakekit.logstore.emission import Target
 from lakekit.logstore.reading import LogChange, Semantics, refuse_others
-from lakekit.logstore.records import TABLE, Change, Flip
+from lakekit.logstore.records import TABLE, Change, Flip, Mark
 from lakekit.logstore.retract import PartitionReader
 
 _WINDOW = 1_000
@@ -95,10 +95,13 @@ async def _before(
 
 
 def _known(records: Sequence[LogRecord], wanted: Mapping[str, int]) -> bool:
-    """Tells whether records go back far enough: each writer's oldest is not after the epoch wanted."""
+    """Tells whether records go back far enough: each writer's oldest is not after the epoch wanted.
+
+    A stream's mark tells nothing of that: it comes when the files have an epoch, and later ones may be before it.
+    """
     oldest: dict[str, int] = {}
     for record in records:
         entry = record.entry
-        if entry is not None and not isinstance(entry, Flip):
+        if isinstance(entry, Change) or (isinstance(entry, Mark) and entry.writer == TABLE):
             oldest.setdefault(entry.writer, entry.epoch)
     return all(writer in oldest and oldest[writer] <= epoch for writer, epoch in wanted.items())

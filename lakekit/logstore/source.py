@@ -37,14 +37,14 @@ class LogScan:
         target: the table's log.
         startup: where the reader starts.
         semantics: what it makes of records.
-        ends: where a batch ends; by default where the log ends then.
+        ends: where a batch ends.
         version: of the table, whose rows come first in a stream.
     """
 
     target: Target
     startup: Startup
     semantics: Semantics
-    ends: Mapping[int, int] | None = None
+    ends: Mapping[int, int] = field(default_factory=dict)
     version: int | None = None
 
     def to_option(self) -> str:

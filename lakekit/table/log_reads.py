@@ -22,6 +22,7 @@ from lakekit.logstore.reading import (
     Startup,
     net_effect,
     read,
+    starts,
     to_table,
 )
 from lakekit.logstore.source import NAME, LogScan, LogSource
@@ -150,11 +151,13 @@ def bounded(
     startup = startup_of(options)
     if startup.mode in (LATEST, FULL):  # a piece that ends now would be empty
         startup = Startup("earliest")
+    # Both ends are fixed here: a DataFrame that is computed twice has the same rows.
+    place = log.target.connection, log.target.topic
     ends = until_offsets
     if until is not None:
-        millis = schemas.to_millis(table.lake.spark, until)
-        ends = loop.run(offsets_at(log.target.connection, log.target.topic, millis))
-    scan = LogScan(log.target, startup, semantics_of(options, skip_foreign), ends)
+        ends = loop.run(offsets_at(*place, schemas.to_millis(table.lake.spark, until)))
+    fixed = Startup(OFFSETS, offsets=loop.run(starts(log.target, startup)))
+    scan = LogScan(log.target, fixed, semantics_of(options, skip_foreign), ends or log.end_offsets())
     table.lake.spark.dataSource.register(LogSource)
     return table.lake.spark.read.format(NAME).option("scan", scan.to_option()).load()
 

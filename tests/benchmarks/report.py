@@ -89,11 +89,13 @@ def write(results: Measured, drawn: Sequence[Path], readme: Path) -> None:
     """Replaces what stands between the markers of the README."""
     pictures = "\n".join(f"![{path.stem}]({path.relative_to(readme.parent).as_posix()})" for path in drawn)
     parts = [_machine(results), _verdict(results), tables(results), pictures, _settings(results)]
-    text = readme.read_text(encoding="utf-8")
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
-    body = "\n\n".join(part for part in parts if part)
-    readme.write_text(f"{head}{BEGIN}\n\n{body}\n\n{END}{tail}", encoding="utf-8")
+    replace_between(readme, BEGIN, END, "\n\n".join(part for part in parts if part))
+
+
+def replace_between(readme: Path, begin: str, end: str, body: str) -> None:
+    """Replaces what stands between two markers of a file."""
+    head, rest = readme.read_text(encoding="utf-8").split(begin)
+    readme.write_text(f"{head}{begin}\n\n{body}\n\n{end}{rest.split(end)[1]}", encoding="utf-8")
 
 
 def failures(results: Measured) -> list[str]:

@@ -9,7 +9,6 @@ import pytest
 
 from lakekit import InvalidOptionError, LakeError, PrimaryKeyError
 from lakekit.ingest import sink
-
 from tests.logstore.conftest import wait_until
 from tests.logstore.replay import logged, replay, stored
 

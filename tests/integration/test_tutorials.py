@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
 import pytest
 
+from lakekit.logstore.broker import FOLDER as BROKER
+
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 TUTORIALS = sorted(FOLDER.glob("*.ipynb"))
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|Users|tmp|work|opt|usr|var)/\w|[A-Z]:\\\\")
+BROKER_END_S = 60
 
 
 def name(path):
@@ -35,6 +40,8 @@ def test_a_tutorial_runs_and_its_page_stands_alone(tutorial, tmp_path):
     executed = nbformat.read(tmp_path / tutorial.stem / tutorial.name, as_version=4)
     assert not MACHINE_PATH.search(_outputs(executed))
     assert "stderr" not in {output.get("name") for output in _all_outputs(executed)}
+    for lock in tmp_path.rglob(f"{BROKER}/keeper.lock"):
+        _wait_for_end(lock)
 
 
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=name)
@@ -49,6 +56,18 @@ def test_a_tutorial_is_kept_with_outputs_that_any_viewer_shows(tutorial):
         assert "application/vnd.plotly.v1+json" not in data or "image/png" in data
     assert not MACHINE_PATH.search(_outputs(notebook))
     assert tutorial.stat().st_size < 2_000_000
+
+
+def _wait_for_end(lock):
+    """Waits until no embedded Kafka runs that the tutorial started: its keeper holds the lock."""
+    deadline = time.monotonic() + BROKER_END_S
+    with lock.open("ab") as handle:
+        while True:
+            try:
+                return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                assert time.monotonic() < deadline, "the Kafka of the tutorial still runs"
+                time.sleep(0.1)
 
 
 def _all_outputs(notebook):

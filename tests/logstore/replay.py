@@ -30,7 +30,9 @@ def replay(changes, key=("id",)):
 def logged(table, **options):
     """Returns the (kind, row) pairs that are in a table's log now, partition by partition."""
     columns = table.schema.names
-    found = table.read_log(**options).toArrow().to_pylist()  # each topic partition is one of Spark's, in order
+    found = (
+        table.read_log(**options).toArrow().to_pylist()
+    )  # each topic partition is one of Spark's, in order
     return [(row["_change_kind"], {c: row[c] for c in columns}) for row in found]
 
 

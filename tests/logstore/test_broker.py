@@ -141,7 +141,7 @@ def test_a_kernel_that_is_killed_while_kafka_starts(warehouse):
         wait_until(lambda: processes(warehouse))
         process.kill()
         wait_until(lambda: not processes(warehouse))
-    assert told(process) == ""
+        assert told(process) == ""
 
 
 def test_a_keeper_that_is_killed_takes_kafka_with_it_and_the_next_call_starts_it_again(warehouse, here):
@@ -284,5 +284,4 @@ def test_its_files_are_few_and_small(warehouse, here):
     names = {path.name for path in here.folder.iterdir()}
     assert {"data", "broker.log", "address"} <= names
     assert all(path.stat().st_size < 100_000 for path in here.folder.iterdir() if path.is_file())
-    assert "WARN" not in (here.folder / "broker.log").read_text()
     assert len(json.loads((here.folder / "ports.json").read_text())) == 2

@@ -38,8 +38,12 @@ def test_settings_of_others_are_left_out():
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("sasl.passwort", SECRET, "does not exist. Did you mean 'lake.log.sasl.password'"),
-        ("bootstrap.servers", "x", "does not exist. There are: lake.log.security.protocol"),
+        (
+            "sasl.passwort",
+            SECRET,
+            "no setting 'sasl.passwort' under 'lake.log.'. Did you mean 'sasl.password'",
+        ),
+        ("x", SECRET, "no setting 'x' under 'lake.log.'. There are: security.protocol"),
         ("sasl.password", SECRET, "is no reference to a secret. Write 'env:NAME'"),
         ("sasl.password", f"env:{SECRET}", "is no reference"),
         ("sasl.token", "file:", "is no reference"),

@@ -18,6 +18,10 @@ NOON = dt.datetime.fromisoformat("2024-01-01T12:00:00")
 OPTIONS = {"log-store.enabled": True, "log-store.address": "embedded", "compaction.auto": False}
 
 
+def row(key, value, at=None):
+    return {"id": key, "v": value, "at": at}
+
+
 @pytest.fixture(scope="module", autouse=True)
 def database(lake):
     lake.create_database("readers")
@@ -37,8 +41,8 @@ def table(lake, request):
         buckets=1,
         properties=properties,
     )
-    made.upsert([{"id": 1, "v": "a", "at": NOON}])
-    made.upsert([{"id": 1, "v": "b"}])
+    made.upsert([row(1, "a", NOON)])
+    made.upsert([row(1, "b")])
     yield made
     lake.drop_table(str(made.name), if_exists=True)
 
@@ -68,7 +72,7 @@ def test_tail_gives_changes_as_get_gives_rows(table):
 def test_tail_starts_at_the_end_by_default(table):
     async def main():
         async with table.tail() as tail:
-            write = asyncio.to_thread(table.upsert, [{"id": 7, "v": "new"}])
+            write = asyncio.to_thread(table.upsert, [row(7, "new")])
             await write
             return await asyncio.wait_for(anext(tail), 20)
 
@@ -141,7 +145,7 @@ def send(table, value, headers=()):
 
 def test_a_foreign_record_stops_a_reader_or_is_skipped(table):
     offset = send(table, b"poison")
-    table.upsert([{"id": 2, "v": "c"}])
+    table.upsert([row(2, "c")])
     message = rf"Record {offset} in partition 0 of topic '.*' is not of this log: it has no header"
     with pytest.raises(LogStoreError, match=message):
         asyncio.run(take(table.tail("earliest"), 4))
@@ -178,7 +182,7 @@ def test_sql_reads_the_log(lake, table):
 
 
 def test_select_in_read_mode_log_has_what_the_files_lack(lake, table):
-    table.emitting("log").upsert([{"id": 1, "v": "newer"}, {"id": 5, "v": "new"}])
+    table.emitting("log").upsert([row(1, "newer"), row(5, "new")])
     hint = "/*+ OPTIONS('arctic.read.mode'='log') */"
     query = f"SELECT id, v FROM {table.name} {{}} ORDER BY id"
     assert [tuple(r) for r in lake.sql(query.format(hint)).collect()] == [(1, "newer"), (5, "new")]
@@ -192,8 +196,8 @@ def test_select_in_read_mode_log_has_what_the_files_lack(lake, table):
 
 
 def test_the_files_win_once_they_have_a_newer_row(table):
-    table.emitting("log").upsert([{"id": 1, "v": "only in the log"}])
-    table.upsert([{"id": 1, "v": "in both"}])
+    table.emitting("log").upsert([row(1, "only in the log")])
+    table.upsert([row(1, "in both")])
     assert [row.v for row in table.freshest().collect()] == ["in both"]
 
 
@@ -222,7 +226,7 @@ def test_a_stream_of_the_log(lake, table, tmp_path):
     frame = table.read_stream("log", startup="earliest", changelog=True)
     running = Running(lake, frame, "log_stream", tmp_path / "checkpoint")
     running.until(3)
-    table.upsert([{"id": 2, "v": "c"}])
+    table.upsert([row(2, "c")])
     changes = running.until(4)
     running.query.stop()
     assert replay(changes) == stored(table)
@@ -248,9 +252,9 @@ def test_a_stream_of_the_table_and_then_its_log(lake, table, tmp_path):
         )
         query.stop()
 
-    table.upsert([{"id": 2, "v": "x"}])
+    table.upsert([row(2, "x")])
     run(2)  # the two rows of the table
-    table.upsert([{"id": 2, "v": "y"}, {"id": 3, "v": "z"}])
+    table.upsert([row(2, "y"), row(3, "z")])
     run(5)
     found = lake.spark.read.schema("_change_kind string, id bigint, v string, _log_offset bigint").json(
         str(seen)
