@@ -34,20 +34,28 @@ class LogNote:
     """
 
     offsets: Mapping[int, int]
-    partitions: int
+    partitions: int | None
     emits: bool = True
     stream: str | None = None
     closes: bool = False
 
+    @classmethod
+    def silent(cls) -> LogNote:
+        """Returns the note of a commit that is kept out of the log, for which no Kafka is asked."""
+        return cls({}, None, emits=False)
+
     def fields(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the note as JSON, given that of the newest commit before that has one."""
         own = {str(partition): offset for partition, offset in self.offsets.items()}
-        offsets = {**before.get("offsets", {}), TABLE: own}
+        offsets = {**before.get("offsets", {})}
+        if own:
+            offsets[TABLE] = own
         if self.stream is not None:
             offsets[self.stream] = own
             if self.closes:
                 del offsets[self.stream]
-        note: dict[str, Any] = {"offsets": offsets, "emits": self.emits, "partitions": self.partitions}
+        partitions = self.partitions or before.get("partitions")
+        note: dict[str, Any] = {"offsets": offsets, "emits": self.emits, "partitions": partitions}
         return note if self.stream is None else {**note, "stream": self.stream}
 
 
@@ -57,13 +65,33 @@ class Resumption:
 
     Attributes:
         version: the version.
-        starts: for each topic partition the offset to read from.
+        offsets: by writer, `TABLE` or an open stream, for each topic partition the offset after what the version has.
         done: for each writer the last epoch that the version has.
     """
 
     version: int
-    starts: Mapping[int, int]
+    offsets: Mapping[str, Mapping[int, int]]
     done: Mapping[str, int]
+
+    def starts(self, earliest: Mapping[int, int]) -> dict[int, int]:
+        """Returns for each topic partition the offset to read from.
+
+        Args:
+            earliest: the first offsets that the log still has. Derived changes before these are in the version.
+
+        Raises:
+            ValueError: with the offsets that a stream needs and the log does not have any more.
+        """
+        found = dict(earliest)
+        for partition, offset in self.offsets.get(TABLE, {}).items():
+            found[partition] = max(offset, earliest.get(partition, offset))
+        for offsets in (o for writer, o in self.offsets.items() if writer != TABLE):
+            gone = {p: offset for p, offset in offsets.items() if offset < earliest.get(p, offset)}
+            if gone:
+                raise ValueError(gone)
+            for partition, offset in offsets.items():
+                found[partition] = min(found.get(partition, offset), offset)
+        return found
 
 
 def note_of(actions: list[Action]) -> Mapping[str, Any] | None:
@@ -94,12 +122,10 @@ def used_partitions(root: str) -> int | None:
 def resumption(root: str, version: int | None) -> Resumption:
     """Returns how the log goes on after a version of the table, the newest by default.
 
-    Where no commit tells, `starts` is empty: the log has been there from its own beginning.
+    Where no commit tells offsets, the log has been there from its own beginning.
     """
     log = open_log(root)
     snapshot = log.snapshot(version)
-    starts: dict[int, int] = {}
-    for offsets in newest_note(log, snapshot.version).get("offsets", {}).values():
-        for partition, offset in offsets.items():
-            starts[int(partition)] = min(starts.get(int(partition), offset), offset)
-    return Resumption(snapshot.version, starts, {**snapshot.txns, TABLE: snapshot.version})
+    noted = newest_note(log, snapshot.version).get("offsets", {})
+    offsets = {writer: {int(p): offset for p, offset in own.items()} for writer, own in noted.items()}
+    return Resumption(snapshot.version, offsets, {**snapshot.txns, TABLE: snapshot.version})

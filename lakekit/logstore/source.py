@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -110,11 +110,9 @@ class LogBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Returns one piece for each topic partition."""
         first = loop.run(starts(self._scan.target, self._scan.startup))
-        last = self._scan.ends or _ends(self._scan.target)
         done = self._scan.startup.done
-        return [
-            LogPartition(Piece(p, first[p], end, first[p], done)) for p, end in last.items() if p in first
-        ]
+        ends = self._scan.ends.items()
+        return [LogPartition(Piece(p, first[p], end, first[p], done)) for p, end in ends if p in first]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the changes of a piece."""

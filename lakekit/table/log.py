@@ -114,14 +114,6 @@ class TableLog:
             if run(emitted.emitted, table.root, topic) < version:
                 run(emitted.set_emitted, table.root, topic, version)
 
-    def skip(self, version: int) -> None:
-        """Leaves a version out of the log, if all before it are there."""
-        table, topic = self._table, self.target.topic
-        run = table.lake.runner.run
-        with _emitting:
-            if run(emitted.emitted, table.root, topic) == version - 1:
-                run(emitted.set_emitted, table.root, topic, version)
-
     def _send(self, commit: emitted.Pending) -> None:
         work = emissions(self.target, commit.changes, TABLE, commit.version)
         rows = sum(change.rows for change in commit.changes)
@@ -145,8 +137,8 @@ class WriteLog:
         options = table.options_of(snapshot)
         self._table = table
         self._log: TableLog | None = None
-        self._emits = (table.emit_mode or options.emit_mode) != "file"
-        if options.log_store_enabled:
+        self._is_silent = options.log_store_enabled and (table.emit_mode or options.emit_mode) == "file"
+        if options.log_store_enabled and not self._is_silent:
             self._log = TableLog(table, snapshot, options)
             self._log.emit_until(snapshot.version)
 
@@ -156,7 +148,7 @@ class WriteLog:
         Raises:
             LogStoreError: if there is one.
         """
-        if self._log is None or not self._emits:
+        if self._log is None:
             return
         limit = self._table.lake.log_clients.message_limit(self._log.target)
         run = self._table.lake.runner.run
@@ -166,9 +158,11 @@ class WriteLog:
 
     def note(self) -> LogNote | None:
         """Returns what the commit is to say."""
+        if self._is_silent:
+            return LogNote.silent()
         if self._log is None:
             return None
-        return LogNote(self._log.end_offsets(), self._log.target.partitions, emits=self._emits)
+        return LogNote(self._log.end_offsets(), self._log.target.partitions)
 
     def committed(self, version: int) -> None:
         """Puts the changes of the commit into the log.
@@ -177,9 +171,6 @@ class WriteLog:
             LogStoreError: if Kafka does not take them; the commit stands.
         """
         if self._log is None:
-            return
-        if not self._emits:
-            self._log.skip(version)
             return
         try:
             self._log.emit_until(version)

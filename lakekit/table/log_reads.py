@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakekit import schema as schemas
-from lakekit.errors import InvalidOptionError
+from lakekit.errors import InvalidOptionError, LogStoreError
 from lakekit.logstore import loop
-from lakekit.logstore.positions import resumption
+from lakekit.logstore.positions import Resumption, resumption
 from lakekit.logstore.reading import (
     KIND,
     LATEST,
@@ -168,7 +168,7 @@ def stream(table: Table, wanted: Wanted, changelog: bool, more: Mapping[str, str
     semantics = semantics_of(options, wanted.skip_foreign)
     if options.scan_startup_mode == FULL:
         begin = table.lake.runner.run(resumption, table.root, None)
-        scan = LogScan(log.target, _after(log, begin.starts, begin.done), semantics, version=begin.version)
+        scan = LogScan(log.target, _after(log, begin), semantics, version=begin.version)
     else:
         scan = LogScan(log.target, startup_of(options), semantics)
     table.lake.spark.dataSource.register(LogSource)
@@ -187,7 +187,7 @@ def freshest(table: Table) -> DataFrame:
     """
     log = TableLog.of(table)
     begin = table.lake.runner.run(resumption, table.root, None)
-    changes = loop.run(read(log.target, _after(log, begin.starts, begin.done), Semantics()))
+    changes = loop.run(read(log.target, _after(log, begin), Semantics()))
     files = table.to_df(version=begin.version)
     if not changes:
         return files
@@ -204,7 +204,10 @@ def _columns(log: TableLog, changes: Sequence[LogChange]) -> pa.Table:
     return to_table(log.target, changes).select(log.target.schema.names)
 
 
-def _after(log: TableLog, starts: Offsets, done: Mapping[str, int]) -> Startup:
+def _after(log: TableLog, begin: Resumption) -> Startup:
     """Returns the start of a reader that has a version of the table."""
     earliest = loop.run(start_offsets(log.target.connection, log.target.topic))
-    return Startup(OFFSETS, 0, {**earliest, **starts}, done)
+    try:
+        return Startup(OFFSETS, 0, begin.starts(earliest), begin.done)
+    except ValueError as error:
+        raise LogStoreError.truncated(log.target.topic, error) from None

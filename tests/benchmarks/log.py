@@ -53,7 +53,7 @@ class Clock(DataSource):
         """The columns of the rows."""
         return "id BIGINT, due BIGINT, name STRING, a BIGINT, b BIGINT, c DOUBLE"
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """The reader."""
         return ClockReader(self.options)
 
@@ -207,7 +207,7 @@ def throughput(lake: Lake, rows: int) -> dict[str, float]:
         made = lake.create_table(
             f"throughput_{mode}", SCHEMA, primary_key=["id"], buckets=2, properties=properties
         )
-        made.emitting("file").upsert(batch.where(f"id % 2 = 0"))
+        made.emitting("file").upsert(batch.where("id % 2 = 0"))
         tables[name] = made.emitting(mode)
     servers = TableLog.of(tables["both stores"]).target.connection.servers
     sink = batch.selectExpr("cast(id as string) key", "to_json(struct(*)) value").write.format("kafka")
@@ -242,8 +242,8 @@ def report(results: dict[str, Any]) -> str:
             one["spark"].get("p50"),
             one["spark"].get("p99"),
         ]
-        shown = [f"{value:,.0f} ms" if value is not None else "–" for value in figures]
-        commits = f"{median(one['commits']):,.0f} ms" if one["commits"] else "–"
+        shown = [f"{value:,.0f} ms" if value is not None else "" for value in figures]
+        commits = f"{median(one['commits']):,.0f} ms" if one["commits"] else ""
         lines.append(f"| {one['rate']:,} | {' | '.join(shown)} | {commits} |")
     lines += [
         "",

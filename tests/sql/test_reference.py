@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakekit import InvalidOptionError
+from lakekit import LogStoreError
 
 SPARK_TABLE = """CREATE TABLE db.log_table (
     id int,
@@ -64,17 +64,27 @@ def test_names_with_a_catalog(lake, run):
     run("USE CATALOG arctic")
     run(FLINK_GUARANTEE)
     assert lake.table("db.arctic").options.log_store_consistency_guarantee_enabled
-    run("INSERT INTO catalog.db.arctic VALUES (1, 'a')")
+    run("INSERT INTO catalog.db.arctic /*+ OPTIONS('emit.mode'='file') */ VALUES (1, 'a')")
     assert run(READ.replace("='log'", "='file'")) == [(1, "a")]
-    with pytest.raises(InvalidOptionError, match="LogStore"):
-        run(READ)
+    run("ALTER TABLE db.arctic SET TBLPROPERTIES ('log-store.address' = 'embedded')")
+    run(
+        INSERT.replace("db.log_table", "catalog.db.arctic").replace(
+            "SELECT id, name, ts from sourceTable", "VALUES (2, 'b')"
+        )
+    )
+    assert sorted(run(READ)) == [(1, "a"), (2, "b")]
+    assert run(READ.replace("='log'", "='file'")) == [(1, "a")]
 
 
 def test_insert_into_the_log(run):
     run(SPARK_TABLE)
     run("CREATE OR REPLACE TEMP VIEW sourceTable AS SELECT 1 AS id, 'n' AS name, current_timestamp() AS ts")
-    with pytest.raises(InvalidOptionError, match="LogStore"):
+    with pytest.raises(LogStoreError, match="localhost:9092 cannot be reached"):
         run(INSERT)
+    run("ALTER TABLE db.log_table SET TBLPROPERTIES ('log-store.address' = 'embedded')")
+    run(INSERT)
+    assert run("SELECT id, name FROM db.log_table") == []
+    assert run("SELECT _change_kind, id, name FROM db.log_table$log") == [("+I", 1, "n")]
     run(INSERT.replace("='log'", "='file'"))
     assert run("SELECT id, name FROM db.log_table") == [(1, "n")]
 

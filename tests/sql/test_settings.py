@@ -8,8 +8,9 @@ from lakekit import InvalidOptionError
 def test_set_and_reset(lake, run, orders):
     assert run("SET lake.read.mode = log") == [("lake.read.mode", "log")]
     assert run("SET arctic.read.mode") == [("lake.read.mode", "log")]
+    assert run("SELECT count(*) FROM orders") == [(4,)]  # a table without a log is its files
     with pytest.raises(InvalidOptionError, match="log"):
-        run("SELECT * FROM orders")
+        run("SELECT * FROM orders /*+ OPTIONS('read.mode' = 'log') */")
     assert run("SELECT count(*) FROM orders /*+ OPTIONS('read.mode' = 'file') */") == [(4,)]
     run("RESET lake.read.mode")
     assert lake.settings == {}
