@@ -87,6 +87,11 @@ class Lake:
 
         return BackgroundCompaction(self)
 
+    @property
+    def cores(self) -> int | None:
+        """How many tasks the local Spark runs at once; None for a cluster, where nobody knows."""
+        return int(self.spark.sparkContext.defaultParallelism) if self.runner.is_local else None
+
     @functools.cached_property
     def log_clients(self) -> LogClients:
         """The Kafkas of the tables' logs."""

@@ -70,7 +70,7 @@ class FileProbe:
         hits = []
         offset = 0
         for group, group_ranges in enumerate(self._groups):
-            if _all_overlap(group_ranges, ranges) and _some_within(
+            if _all_overlap(group_ranges, ranges) and _any_within(
                 keys, self.sort_columns[0], group_ranges[0]
             ):
                 hit = self._probe_group(group, offset, keys)
@@ -165,29 +165,30 @@ def ranges_of(keys: pa.Table, columns: Sequence[str]) -> list[Range]:
 
 def _window(existing: pa.Table, keys: pa.Table, columns: Sequence[str]) -> tuple[int, int]:
     """Returns offset and length of the new keys that can occur among sorted rows, by the first key column."""
-    first = columns[0]
-    column = keys.column(first)
-    if not len(existing) or _has_floats(keys, columns[:1]) or pa.types.is_boolean(column.type):
-        return 0, len(keys)
-    start, end = _between(column, *(existing.column(first)[i].as_py() for i in (0, len(existing) - 1)))
+    rows = existing.column(columns[0])
+    limits = (rows[0].as_py(), rows[-1].as_py()) if len(rows) else None
+    start, end = _between(keys, columns[0], limits)
     return start, end - start
 
 
-def _some_within(keys: pa.Table, column: str, limits: Range) -> bool:
-    """Tells whether a new key may lie within the limits of its first column; keys are in ascending order."""
-    if limits is None or limits[0] is None or limits[1] is None or _has_floats(keys, [column]):
-        return True
-    try:
-        start, end = _between(keys.column(column), *limits)
-    except TypeError:
-        return True  # statistics written by others may have another type
+def _any_within(keys: pa.Table, column: str, limits: Range) -> bool:
+    """Tells whether a new key may lie within the limits of its first column."""
+    start, end = _between(keys, column, limits)
     return end > start
 
 
-def _between(column: pa.ChunkedArray, low: Any, high: Any) -> tuple[int, int]:
-    """Returns the positions of the first value from `low` on and of the first above `high`, in ascending values."""
-    start = bisect_left(range(len(column)), low, key=lambda i: column[i].as_py())
-    return start, bisect_right(range(len(column)), high, lo=start, key=lambda i: column[i].as_py())
+def _between(keys: pa.Table, name: str, limits: Range) -> tuple[int, int]:
+    """Returns the positions of the first of ascending keys that may lie within limits, and after the last."""
+    column = keys.column(name)
+    unordered = _has_floats(keys, [name]) or pa.types.is_boolean(column.type)
+    if unordered or limits is None or limits[0] is None or limits[1] is None:
+        return 0, len(column)
+    try:
+        start = bisect_left(range(len(column)), limits[0], key=lambda i: column[i].as_py())
+        end = bisect_right(range(len(column)), limits[1], lo=start, key=lambda i: column[i].as_py())
+    except TypeError:
+        return 0, len(column)  # statistics written by others may have another type
+    return start, end
 
 
 def _has_floats(keys: pa.Table, columns: Sequence[str]) -> bool:

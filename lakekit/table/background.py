@@ -99,7 +99,11 @@ class BackgroundCompaction:
             try:
                 table = self._lake.table(name)
                 choose = functools.partial(pick, triggers=triggers_of(table.options))
-                compact(table, choose, None if self._hurried else self._cores_to_take())
+                cores = self._lake.cores
+                spare = (
+                    None if self._hurried or cores is None else max(cores - 1, 1)
+                )  # one is left to the writes
+                compact(table, choose, spare)
                 self.last_error = None
             except LakeError as error:
                 self.last_error = error
@@ -131,12 +135,6 @@ class BackgroundCompaction:
         if self._waiting[name] or self._hurried:
             return 0
         return None if self._writes else max(self._last_write + QUIET_SECONDS - time.monotonic(), 0)
-
-    def _cores_to_take(self) -> int | None:
-        """Returns all local cores but one; on a cluster nobody knows how many there are."""
-        if not self._lake.runner.is_local:
-            return None
-        return max(self._lake.spark.sparkContext.defaultParallelism - 1, 1)
 
     def _use_own_pool(self) -> None:
         """Lets Spark's fair scheduler share cores with the foreground; Connect gives each client its own jobs."""

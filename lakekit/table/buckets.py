@@ -35,9 +35,7 @@ def default_buckets(lake: Lake) -> int:
     A bucket is one Spark task of each write, so fewer than the cores leave some idle; and it is at least one
     file of each partition, so many make a small table slow.
     """
-    if not lake.runner.is_local:
-        return MOST_DEFAULT_BUCKETS
-    return max(1, min(lake.spark.sparkContext.defaultParallelism, MOST_DEFAULT_BUCKETS))
+    return min(lake.cores or MOST_DEFAULT_BUCKETS, MOST_DEFAULT_BUCKETS)
 
 
 def suggested_buckets(columns: StructType, rows: int, at_least: int = 1) -> int:

@@ -244,11 +244,11 @@ def collect_results(table: Table, results: DataFrame) -> list[Any]:
         raise spark_failure(error, f"Writing to table {table.name}") from None
 
 
-def run_numbered(table: Table, task: NumberedTask, at_once: int | None = None) -> list[Any]:
-    """Runs jobs that need no rows, each in a Spark task of its own, or in so many tasks if `at_once` is given."""
+def run_numbered(table: Table, task: NumberedTask, tasks: int | None = None) -> list[Any]:
+    """Runs jobs that need no rows, each in a Spark task of its own, or in so many tasks."""
     if not task.jobs:
         return []
-    numbers = table.lake.spark.range(0, len(task.jobs), 1, min(len(task.jobs), at_once or len(task.jobs)))
+    numbers = table.lake.spark.range(0, len(task.jobs), 1, tasks or len(task.jobs))
     return collect_results(table, numbers.mapInArrow(task, RESULT_SCHEMA))
 
 

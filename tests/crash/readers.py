@@ -99,7 +99,7 @@ class HybridFollower(Follower):
             f"hybrid from {name}, version {begin.version}", Replay(stored(table.root, begin.version))
         )
         self._target = log.target
-        self._startup = _after(log, begin.starts, begin.done)
+        self._startup = _after(log, begin)
         self.positions = None
 
     async def _follow(self):

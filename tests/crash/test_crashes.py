@@ -224,7 +224,8 @@ def test_a_writer_is_killed_again_and_again(stage):
             stage.look_between(f"kill {number} ({kill})")
             if stage.rng.random() < 0.3:
                 stage.write_here()
-        print(f"{number} {kill}: {'died' if dead else 'did not come by'}, {time.monotonic() - started:.1f} s")  # noqa: T201
+        seconds = time.monotonic() - started
+        print(f"{number} {kill}: {'died' if dead else 'did not come by'}, {seconds:.1f} s", flush=True)  # noqa: T201
     writer = stage.next_writer(more=False)
     try:
         assert writer.request("stream", interval=INTERVAL_S)
