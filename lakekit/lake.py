@@ -98,7 +98,7 @@ class Lake:
         from lakekit.logstore.clients import LogClients
 
         clients = LogClients(self.warehouse, self.log_settings)
-        self._close_hooks.append(clients.close)
+        self.before_stop(clients.close)
         return clients
 
     def sql(self, query: str, /, **params: object) -> DataFrame:
@@ -241,6 +241,11 @@ class Lake:
             # A session that has died says so in the error that is on its way already.
             with suppress(Exception):
                 spark.removeTag(tag)
+
+    def before_stop(self, action: Callable[[], object]) -> None:
+        """Has something done by `stop()`, while the session still lives; what was named last is done first."""
+        if action not in self._close_hooks:
+            self._close_hooks.append(action)
 
     def stop(self) -> None:
         """Ends background work, and the Spark session if lakekit started it."""

@@ -85,7 +85,8 @@ def _lines(proposal: Proposal, engine: str, log: DeltaLog, version: int) -> list
         "engineInfo": engine,
     }
     if proposal.log_note is not None:
-        info[LOG_FIELD] = proposal.log_note.fields(newest_note(log, version - 1))
+        note = proposal.log_note
+        info[LOG_FIELD] = note.fields(newest_note(log, version - 1, note.topic))
     actions: list[Action] = [CommitInfo(info)]
     if proposal.footprint.txn is not None:
         writer, epoch = proposal.footprint.txn

@@ -18,7 +18,7 @@ from lakekit.filestore.layout import OPERATION
 from lakekit.ingest.overlay import Arrival, Held, Overlay
 from lakekit.logstore import loop
 from lakekit.logstore.emission import announce_with
-from lakekit.logstore.positions import LogNote
+from lakekit.logstore.positions import LogNote, Since
 from lakekit.logstore.producer import LogProducer, Record
 from lakekit.logstore.records import Change, Entry, Flip, Mark, RowKind
 from lakekit.logstore.sizes import OVERHEAD_BYTES
@@ -113,9 +113,10 @@ class StreamLog:
         """Says that the FileStore has the epochs up to one."""
         self.announce(Mark(version, self.writer, epoch))
 
-    def note(self, ends: Mapping[int, int], closes: bool = False) -> LogNote:
+    def note(self, ends: Mapping[int, int], since: Since | None = None, closes: bool = False) -> LogNote:
         """Returns what a commit of the stream says about the log."""
-        return LogNote(ends, self.log.target.partitions, emits=False, stream=self.writer, closes=closes)
+        target = self.log.target
+        return LogNote(target.topic, ends, target.partitions, False, self.writer, since, closes)
 
     def close(self) -> None:
         """Ends the connection."""

@@ -133,6 +133,7 @@ class Ingestion:
         writer = self._rows.writeStream.foreachBatch(self._take).option("checkpointLocation", self.checkpoint)
         self._query = writer.trigger(**self._plan.trigger).start()
         self._state = "running"
+        self.table.lake.before_stop(self.stop)
         return self
 
     def pause(self) -> None:

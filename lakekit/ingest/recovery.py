@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from lakekit.filestore.layout import OPERATION
 from lakekit.logstore.consumer import LogConsumer, LogRecord
-from lakekit.logstore.positions import newest_note
-from lakekit.logstore.records import Change, Flip, RowKind
+from lakekit.logstore.positions import Since, newest_note
+from lakekit.logstore.records import Change, Flip, Mark, RowKind
 from lakekit.logstore.topic import end_offsets
 from lakekit.logstore.values import from_json
 from lakekit.storage.log import open_log
@@ -28,16 +28,33 @@ class Left:
     Attributes:
         rows: of complete epochs, as an upsert takes them; empty if the FileStore has them all.
         broken: whether there is something of epochs that are not complete.
+        settled: versions of which the log says that the FileStore has them.
     """
 
     rows: pa.Table
     broken: bool
+    settled: frozenset[int]
 
 
-def open_offsets(root: str, writer: str) -> dict[int, int] | None:
+@dataclass(frozen=True)
+class LastCommit:
+    """A stream's last commit, and the one before; None if it brought no rows."""
+
+    version: int
+    since: Since | None
+
+
+def last_commit(root: str, topic: str, writer: str) -> LastCommit:
+    """Returns the last commit of a stream that is open."""
+    log = open_log(root)
+    found = newest_note(log, log.latest_version(), topic, writer)
+    return LastCommit(found["version"], Since(**found["since"]) if "since" in found else None)
+
+
+def open_offsets(root: str, topic: str, writer: str) -> dict[int, int] | None:
     """Returns where the log has what the FileStore lacks of a stream; None if the stream is not open."""
     log = open_log(root)
-    found = newest_note(log, log.latest_version()).get("offsets", {}).get(writer)
+    found = newest_note(log, log.latest_version(), topic).get("offsets", {}).get(writer)
     return None if found is None else {int(partition): offset for partition, offset in found.items()}
 
 
@@ -71,7 +88,12 @@ async def left_behind(
         _take(by_partition.setdefault(record.partition, []), record, writer)
     changes = [c for own in by_partition.values() for c in own if c.epoch > stored]
     whole = [c for c in changes if c.epoch <= complete and c.kind is not RowKind.UPDATE_BEFORE]
-    return Left(_as_rows(target, whole), len(changes) > sum(c.epoch <= complete for c in changes))
+    marks = (r.entry for r in records if isinstance(r.entry, Mark) and r.entry.writer == writer)
+    return Left(
+        rows=_as_rows(target, whole),
+        broken=any(change.epoch > complete for change in changes),
+        settled=frozenset(mark.version for mark in marks),
+    )
 
 
 def _take(changes: list[Change], record: LogRecord, writer: str) -> None:

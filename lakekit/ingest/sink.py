@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,10 +17,10 @@ from lakekit.filestore.commit import Proposal
 from lakekit.filestore.conflicts import Footprint, Isolation
 from lakekit.filestore.layout import OPERATION
 from lakekit.ingest.epochs import Epoch, StreamLog
-from lakekit.ingest.recovery import finished_batches, left_behind, open_offsets
+from lakekit.ingest.recovery import finished_batches, last_commit, left_behind, open_offsets
 from lakekit.logstore import emitted, loop
 from lakekit.logstore.emission import emissions, emit_all
-from lakekit.logstore.positions import LogNote
+from lakekit.logstore.positions import LogNote, Since
 from lakekit.table import batch
 from lakekit.table.changes import KIND
 from lakekit.table.commit import Commit
@@ -40,14 +39,6 @@ PENDING_ROWS = 500_000
 """Rows that the log may be ahead; then the stream waits for a commit."""
 
 
-@dataclass(frozen=True)
-class _Since:
-    """The commit before: its version, and the stream's last epoch in it."""
-
-    version: int
-    epoch: int
-
-
 class Sink:
     """Writes one stream into both stores of a table; safe for the stream's thread and the one that commits."""
 
@@ -59,7 +50,7 @@ class Sink:
         self._log = StreamLog(table, TableLog.of(table), writer, patience)
         self._sending = threading.RLock()
         self._committing = threading.Lock()
-        self._since = _Since(-1, 0)
+        self._since = Since(-1, 0)
         self._last = 0
 
     @property
@@ -84,20 +75,24 @@ class Sink:
         self._log.log.emit_until(self._table.version)
         snapshot = self._table.snapshot()
         stored = snapshot.txns.get(self._writer, 0)
-        self._since, self._last = _Since(snapshot.version, stored), stored
-        starts = open_offsets(self._table.root, self._writer)
+        self._since, self._last = Since(snapshot.version, stored), stored
+        root, target = self._table.root, self._log.log.target
+        starts = open_offsets(root, target.topic, self._writer)
         if starts is None:
             self._note("STREAM OPEN", self._log.note(self._log.ends))
             return None
         complete = max(finished_batches(self._checkpoint), stored)
-        left = loop.run(left_behind(self._log.log.target, self._writer, starts, stored, complete))
+        left = loop.run(left_behind(target, self._writer, starts, stored, complete))
         self._last = complete
         if left.broken:
             self._log.flip(complete)
+        last = last_commit(root, target.topic, self._writer)
+        if last.since is not None and last.version not in left.settled:
+            self._settle(last.version, stored, last.since, ())
         if not left.rows.num_rows:
             return None
         done = self._write(left.rows, complete, self._log.ends)
-        self._log.mark(done.version, complete)
+        self._settle(done.version, complete, Since(last.version, stored), ())
         return done
 
     def close(self) -> Commit | None:
@@ -151,7 +146,7 @@ class Sink:
         self.commit()
         request = Write("STREAM", lambda _: rows, txn=(self._writer, number))
         done = write(self._table, request)
-        self._since = _Since(done.version, number)
+        self._since = Since(done.version, number)
         return done.rows_inserted + done.rows_updated + done.rows_deleted
 
     # Commits
@@ -179,13 +174,13 @@ class Sink:
                 else batch.few(table, rows, snapshot)
             ),
             txn=(self._writer, epoch),
-            log_note=self._log.note(ends),
+            log_note=self._log.note(ends, self._since),
         )
         done = write(table, request)
-        self._since = _Since(done.version, epoch)
+        self._since = Since(done.version, epoch)
         return done
 
-    def _settle(self, version: int, epoch: int, before: _Since, epochs: Sequence[Epoch]) -> None:
+    def _settle(self, version: int, epoch: int, before: Since, epochs: Sequence[Epoch]) -> None:
         """Tells readers that the files have the epochs, and corrects what others made wrong by commits in between."""
         self._log.settle(epoch)
         if self._others_wrote(before.version, version, epochs):
@@ -198,10 +193,13 @@ class Sink:
         self._log.mark(version, epoch)
 
     def _others_wrote(self, since: int, version: int, epochs: Sequence[Epoch]) -> bool:
-        """Tells whether commits between two versions of the stream changed rows of its keys."""
+        """Tells whether commits between two versions of the stream changed rows of its keys.
+
+        Where the epochs are not known any more, after a crash, any row counts.
+        """
         if version - since <= 1:
             return False
-        own = _concat([epoch.rows for epoch in epochs])
+        own = _concat([epoch.rows for epoch in epochs]) if epochs else None
         run = self._table.lake.runner.run
         return run(emitted.touch_keys, self._log.log.target, range(since + 1, version), own)
 

@@ -55,12 +55,16 @@ def changes_of(root: str, version: int) -> list[FileChange]:
     return file_changes(log.commit_actions(version), log.snapshot())
 
 
-def touch_keys(target: Target, versions: Iterable[int], rows: pa.Table) -> bool:
-    """Tells whether any of the versions changed a row that has a key among `rows`."""
+def touch_keys(target: Target, versions: Iterable[int], rows: pa.Table | None) -> bool:
+    """Tells whether any of the versions changed a row that has a key among `rows`, or, without these, any row."""
     store = Store(target.root)
-    own = key_columns(rows, target.key)
+    own = None if rows is None else key_columns(rows, target.key)
     for version in versions:
         changes = changes_of(target.root, version)
+        if own is None:
+            if changes:
+                return True
+            continue
         for part in row_changes(store, changes, target.schema, target.key):
             if len(match(own, key_columns(_distinct(part.rows, target.key), target.key))[0]):
                 return True

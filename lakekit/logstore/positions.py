@@ -9,7 +9,7 @@ name of `TABLE`, and one for each stream that is open, and passes on those of ot
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakekit.logstore.records import TABLE
@@ -22,27 +22,39 @@ FIELD = "lakeLog"
 
 
 @dataclass(frozen=True)
+class Since:
+    """A stream's commit before: its version, and the stream's last epoch in it."""
+
+    version: int
+    epoch: int
+
+
+@dataclass(frozen=True)
 class LogNote:
     """What a commit says about the log.
 
     Attributes:
+        topic: the log's; notes about another one do not count.
         offsets: for each topic partition the offset from which on the log has what the commit does not have.
         partitions: how many of the topic's partitions are used; more may be added to it later.
         emits: whether the commit's changes belong in the log.
         stream: the writer of the commit, if it is a stream that sent its changes before.
+        since: the stream's commit before.
         closes: whether this stream has ended.
     """
 
+    topic: str
     offsets: Mapping[int, int]
     partitions: int | None
     emits: bool = True
     stream: str | None = None
+    since: Since | None = None
     closes: bool = False
 
     @classmethod
-    def silent(cls) -> LogNote:
+    def silent(cls, topic: str) -> LogNote:
         """Returns the note of a commit that is kept out of the log, for which no Kafka is asked."""
-        return cls({}, None, emits=False)
+        return cls(topic, {}, None, emits=False)
 
     def fields(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the note as JSON, given that of the newest commit before that has one."""
@@ -50,13 +62,16 @@ class LogNote:
         offsets = {**before.get("offsets", {})}
         if own:
             offsets[TABLE] = own
+        note: dict[str, Any] = {"topic": self.topic, "emits": self.emits, "offsets": offsets}
+        note["partitions"] = self.partitions or before.get("partitions")
         if self.stream is not None:
             offsets[self.stream] = own
             if self.closes:
                 del offsets[self.stream]
-        partitions = self.partitions or before.get("partitions")
-        note: dict[str, Any] = {"offsets": offsets, "emits": self.emits, "partitions": partitions}
-        return note if self.stream is None else {**note, "stream": self.stream}
+            note["stream"] = self.stream
+        if self.since is not None:
+            note["since"] = asdict(self.since)
+        return note
 
 
 @dataclass(frozen=True)
@@ -103,29 +118,38 @@ def note_of(actions: list[Action]) -> Mapping[str, Any] | None:
     return found
 
 
-def newest_note(log: DeltaLog, version: int) -> Mapping[str, Any]:
-    """Returns the note of the newest commit up to a version that has one, or an empty one."""
+def newest_note(log: DeltaLog, version: int, topic: str, stream: str | None = None) -> Mapping[str, Any]:
+    """Returns the note of the newest commit up to a version that has one about a topic, or an empty one.
+
+    Args:
+        log: the table's log.
+        version: where to begin.
+        topic: the topic.
+        stream: only commits of this stream.
+    """
     for number in range(version, log.earliest_version() - 1, -1):
         found = note_of(log.commit_actions(number))
-        if found is not None:
-            return found
+        if found is None or found["topic"] != topic:
+            continue
+        if stream is None or found.get("stream") == stream:
+            return {**found, "version": number}
     return {}
 
 
-def used_partitions(root: str) -> int | None:
+def used_partitions(root: str, topic: str) -> int | None:
     """Returns how many of the topic's partitions the table uses; None as long as no commit tells."""
     log = open_log(root)
-    found: int | None = newest_note(log, log.latest_version()).get("partitions")
+    found: int | None = newest_note(log, log.latest_version(), topic).get("partitions")
     return found
 
 
-def resumption(root: str, version: int | None) -> Resumption:
+def resumption(root: str, topic: str, version: int | None = None) -> Resumption:
     """Returns how the log goes on after a version of the table, the newest by default.
 
     Where no commit tells offsets, the log has been there from its own beginning.
     """
     log = open_log(root)
     snapshot = log.snapshot(version)
-    noted = newest_note(log, snapshot.version).get("offsets", {})
+    noted = newest_note(log, snapshot.version, topic).get("offsets", {})
     offsets = {writer: {int(p): offset for p, offset in own.items()} for writer, own in noted.items()}
     return Resumption(snapshot.version, offsets, {**snapshot.txns, TABLE: snapshot.version})

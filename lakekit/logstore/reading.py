@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakekit.errors import LogStoreError
 from lakekit.logstore.consumer import LogConsumer, LogRecord
 from lakekit.logstore.emission import Target
-from lakekit.logstore.records import Change, RowKind
+from lakekit.logstore.records import TABLE, Change, Mark, RowKind
 from lakekit.logstore.retract import PartitionReader
 from lakekit.logstore.topic import end_offsets, offsets_at, start_offsets
 from lakekit.logstore.values import from_json
@@ -176,6 +176,21 @@ async def read(
     limits = await end_offsets(target.connection, target.topic) if ends is None else ends
     async with LogReader(target, startup, semantics) as reader:
         return [found async for found in reader.until(limits)]
+
+
+async def marked_until(target: Target) -> int:
+    """Returns the version up to which the log says itself that it is complete, or -1."""
+    first, ends = (
+        await start_offsets(target.connection, target.topic),
+        await end_offsets(target.connection, target.topic),
+    )
+    found = dict.fromkeys(range(target.partitions), -1)
+    consumer = LogConsumer(target.connection, target.topic, target.table, first, skip_foreign=True)
+    async with consumer:
+        async for record in consumer.until(ends):
+            if isinstance(record.entry, Mark) and record.entry.writer == TABLE:
+                found[record.partition] = max(found[record.partition], record.entry.version)
+    return min(found.values())
 
 
 def to_table(target: Target, changes: Sequence[LogChange]) -> pa.Table:

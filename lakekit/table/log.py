@@ -15,6 +15,7 @@ from lakekit.filestore.tasks import NumberedTask
 from lakekit.logstore import emitted, loop
 from lakekit.logstore.emission import Target, announce, emissions, emit, emit_all
 from lakekit.logstore.positions import LogNote, used_partitions
+from lakekit.logstore.reading import marked_until
 from lakekit.logstore.records import TABLE, Mark, RowKind
 from lakekit.logstore.sizes import largest_record
 from lakekit.logstore.topic import end_offsets
@@ -68,7 +69,7 @@ class TableLog:
         wanted = options.log_store_partitions or snapshot.buckets or 1
         clients = self._table.lake.log_clients
         there = clients.partitions(connection, topic, wanted, options.log_store_retention_ms)
-        used = self._table.lake.runner.run(used_partitions, self._table.root) or there
+        used = self._table.lake.runner.run(used_partitions, self._table.root, topic) or there
         if used > there:
             raise LogStoreError(
                 f"The log of table {self._table.name} is in {used} partitions, and topic '{topic}' has {there}: it is"
@@ -107,6 +108,8 @@ class TableLog:
         table, topic = self._table, self.target.topic
         run = table.lake.runner.run
         with _emitting:
+            if run(emitted.emitted, table.root, topic) < 0:  # a new log, or the hint is lost
+                run(emitted.set_emitted, table.root, topic, loop.run(marked_until(self.target)))
             for commit in run(emitted.pending, table.root, topic, version):
                 self._send(commit)
                 announce(self.target, Mark(commit.version, TABLE, commit.version))
@@ -137,8 +140,12 @@ class WriteLog:
         options = table.options_of(snapshot)
         self._table = table
         self._log: TableLog | None = None
-        self._is_silent = options.log_store_enabled and (table.emit_mode or options.emit_mode) == "file"
-        if options.log_store_enabled and not self._is_silent:
+        self._silent: LogNote | None = None
+        if not options.log_store_enabled:
+            return
+        if (table.emit_mode or options.emit_mode) == "file":
+            self._silent = LogNote.silent(str(options.log_store_topic))
+        else:
             self._log = TableLog(table, snapshot, options)
             self._log.emit_until(snapshot.version)
 
@@ -158,11 +165,10 @@ class WriteLog:
 
     def note(self) -> LogNote | None:
         """Returns what the commit is to say."""
-        if self._is_silent:
-            return LogNote.silent()
         if self._log is None:
-            return None
-        return LogNote(self._log.end_offsets(), self._log.target.partitions)
+            return self._silent
+        target = self._log.target
+        return LogNote(target.topic, self._log.end_offsets(), target.partitions)
 
     def committed(self, version: int) -> None:
         """Puts the changes of the commit into the log.

@@ -167,7 +167,7 @@ def stream(table: Table, wanted: Wanted, changelog: bool, more: Mapping[str, str
     log, options = TableLog.of(table), wanted.options(table, more)
     semantics = semantics_of(options, wanted.skip_foreign)
     if options.scan_startup_mode == FULL:
-        begin = table.lake.runner.run(resumption, table.root, None)
+        begin = table.lake.runner.run(resumption, table.root, log.target.topic)
         scan = LogScan(log.target, _after(log, begin), semantics, version=begin.version)
     else:
         scan = LogScan(log.target, startup_of(options), semantics)
@@ -186,7 +186,7 @@ def freshest(table: Table) -> DataFrame:
         LogStoreError: if the log cannot be read, or does not go back to the version.
     """
     log = TableLog.of(table)
-    begin = table.lake.runner.run(resumption, table.root, None)
+    begin = table.lake.runner.run(resumption, table.root, log.target.topic)
     changes = loop.run(read(log.target, _after(log, begin), Semantics()))
     files = table.to_df(version=begin.version)
     if not changes:
