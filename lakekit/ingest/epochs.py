@@ -87,6 +87,11 @@ class StreamLog:
         self.sent += sum(map(len, records.values()))
         return Counter(r.entry.kind for own in records.values() for r in own if isinstance(r.entry, Change))
 
+    def reset(self) -> None:
+        """Forgets what was sent: the log itself tells what the FileStore lacks."""
+        self.stopping.clear()
+        self.epochs, self._overlay, self._ends = [], Overlay(), {}
+
     def settle(self, number: int) -> None:
         """Forgets the epochs up to a number, which the FileStore has now."""
         self.epochs = [epoch for epoch in self.epochs if epoch.number > number]

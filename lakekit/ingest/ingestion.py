@@ -210,17 +210,20 @@ class Ingestion:
                 return
 
     def _end(self, state: str) -> None:
-        if self._query is not None and self._state == "running":
-            self._query.stop()
+        query, self._query = self._query, None
+        if self._sink is not None:
+            self._sink.interrupt()  # a Kafka that is away is not waited for
+        if query is not None:
+            query.stop()
         self._ending.set()
-        if self._committer is not None:
+        if self._committer is not None and self._sink is not None:
             self._committer.join()
             self._committer = None
-            if self._sink is not None and self._error is None:
+            try:
                 self._add(self._sink.close())
-        self._query = None
-        if self._state == "running" or state == "stopped":
-            self._state = state if self._error is None else "failed"
+            except LakeError as error:
+                self._error = self._error or error
+        self._state = state if self._error is None else "failed"
 
     def _add(self, commit: Commit | None) -> None:
         if commit is not None and not commit.skipped:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakekit.errors import ConcurrentWriteError
 from lakekit.filestore.commit import Proposal
 from lakekit.filestore.conflicts import Footprint, Isolation
 from lakekit.filestore.layout import OPERATION
@@ -71,7 +72,7 @@ class Sink:
 
     def open(self) -> Commit | None:
         """Completes what an earlier run left, and notes in the table that the stream is open."""
-        self._log.stopping.clear()
+        self._log.reset()
         self._log.log.emit_until(self._table.version)
         snapshot = self._table.snapshot()
         stored = snapshot.txns.get(self._writer, 0)
@@ -145,7 +146,7 @@ class Sink:
         """Writes a large micro-batch as one commit, whose changes go to the log afterwards."""
         self.commit()
         request = Write("STREAM", lambda _: rows, txn=(self._writer, number))
-        done = write(self._table, request)
+        done = self._table._written(write(self._table, request))
         self._since = Since(done.version, number)
         return done.rows_inserted + done.rows_updated + done.rows_deleted
 
@@ -176,7 +177,12 @@ class Sink:
             txn=(self._writer, epoch),
             log_note=self._log.note(ends, self._since),
         )
-        done = write(table, request)
+        done = table._written(write(table, request))
+        if done.skipped:
+            raise ConcurrentWriteError(
+                f"Another process writes the same stream into table {table.name}: its epoch {epoch} is there already.",
+                "Run each checkpoint in one process at a time.",
+            )
         self._since = Since(done.version, epoch)
         return done
 

@@ -46,7 +46,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         names = archive.namelist()
         (metadata,) = [name for name in names if name.endswith("METADATA")]
         described = archive.read(metadata).decode()
-    assert {"lakekit/py.typed", "lakekit/session/log4j2.properties"} <= set(names)
+    assert {
+        "lakekit/py.typed",
+        "lakekit/session/log4j2.properties",
+        "lakekit/logstore/log4j2.properties",
+    } <= set(names)
     assert all(name.startswith(("lakekit/", "lakekit-")) for name in names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert "Requires-Dist: pyspark[connect]" in described
