@@ -122,6 +122,8 @@ class Ingestion:
         """
         if self._state == "running":
             return self
+        if self._committer is not None:  # that of a run that failed goes on
+            self._end("stopped")
         self._error = None
         if self._sink is not None:
             self._add(self._sink.open())

@@ -21,6 +21,7 @@ from lakekit.errors import (
     ConstraintError,
     InvalidOptionError,
     LakeError,
+    LogStoreError,
     PrimaryKeyError,
 )
 from lakekit.filestore.commit import Outcome, Proposal
@@ -94,6 +95,8 @@ def _write(table: Table, request: Write) -> Commit:
     for _ in range(MAX_ATTEMPTS):
         snapshot = table.snapshot()
         if request.txn is not None and snapshot.txns.get(request.txn[0], -1) >= request.txn[1]:
+            if request.log_note is None:
+                WriteLog(table, snapshot)  # whoever repeats a write may be completing it
             return Commit(snapshot.version, request.operation, skipped=True)
         if request.log_note is None and only_to_log(table, snapshot):
             if request.replaces or request.evolve:
@@ -105,7 +108,11 @@ def _write(table: Table, request: Write) -> Commit:
         duration = int((time.monotonic() - started) * 1000)
         if not attempt.actions and request.txn is None:
             return tally.commit(snapshot.version, request.operation, duration, skipped=True)
-        note = log.note() if log else request.log_note
+        try:
+            note = log.note() if log else request.log_note
+        except LogStoreError:
+            attempt.discard()
+            raise
         outcome = attempt.commit(duration, note)
         while outcome.verdict is Verdict.MOVED and attempt.follow(outcome.version):
             outcome = attempt.commit(int((time.monotonic() - started) * 1000), note)
@@ -115,6 +122,8 @@ def _write(table: Table, request: Write) -> Commit:
             return tally.commit(outcome.version, request.operation, duration)
         attempt.discard()
         if outcome.verdict is Verdict.DONE:
+            if log:
+                log.committed(outcome.version)
             return Commit(outcome.version, request.operation, skipped=True)
     raise ConcurrentWriteError(
         f"{request.operation} on table {table.name} met a newer commit of another writer {MAX_ATTEMPTS} times.",
