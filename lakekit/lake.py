@@ -97,7 +97,8 @@ class Lake:
         """The Kafkas of the tables' logs."""
         from lakekit.logstore.clients import LogClients
 
-        clients = LogClients(self.warehouse, self.log_settings)
+        # A broker on this machine is of no use to a cluster.
+        clients = LogClients(self.warehouse if self.runner.is_local else None, self.log_settings)
         self.before_stop(clients.close)
         return clients
 

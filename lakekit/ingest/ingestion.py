@@ -138,8 +138,12 @@ class Ingestion:
         self.table.lake.before_stop(self.stop)
         return self
 
+    def resume(self) -> None:
+        """Goes on after `pause()`."""
+        self.start()
+
     def pause(self) -> None:
-        """Stops taking rows, and commits to the files what the log has; `start()` goes on."""
+        """Stops taking rows, and commits to the files what the log has."""
         self._end("paused")
 
     def stop(self) -> None:

@@ -40,7 +40,7 @@ class LogClients:
             if self._broker is None:
                 if self._warehouse is None:
                     raise LogStoreError(
-                        "The embedded broker needs a warehouse, and this session has none of its own.",
+                        "The embedded broker needs a warehouse on this machine, and this session has none.",
                         "Give the table the address of a Kafka with 'log-store.address' = 'host:port'.",
                     )
                 self._broker = EmbeddedBroker(self._warehouse)

@@ -179,13 +179,17 @@ async def read(
 
 
 async def marked_until(target: Target) -> int:
-    """Returns the version up to which the log says itself that it is complete, or -1."""
+    """Returns the version up to which the log says itself that it is complete, or -1.
+
+    Raises:
+        LogStoreError: if the topic has records that are not of a log: it belongs to somebody else.
+    """
     first, ends = (
         await start_offsets(target.connection, target.topic),
         await end_offsets(target.connection, target.topic),
     )
     found = dict.fromkeys(range(target.partitions), -1)
-    consumer = LogConsumer(target.connection, target.topic, target.table, first, skip_foreign=True)
+    consumer = LogConsumer(target.connection, target.topic, target.table, first)
     async with consumer:
         async for record in consumer.until(ends):
             if isinstance(record.entry, Mark) and record.entry.writer == TABLE:

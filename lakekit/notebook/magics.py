@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from lakekit.errors import LakeError, QueryError
@@ -60,6 +60,19 @@ class LakeMagics(Magics):
             self._run(lake, statement, params, options.limit, into)
 
     lakesql.__doc__ = _HELP + "\n".join(f"    {name} {text}" for name, text in OPTIONS.items())
+
+    @no_var_expand
+    @line_magic
+    def lakemode(self, line: str) -> None:
+        """Chooses where queries read tables that have a log: ``%lakemode log`` or ``%lakemode file``.
+
+        In mode log a SELECT has the files with the log's newer changes over them; in mode file, the default, the
+        files alone. Without a word it says which it is. The same as ``SET lake.read.mode = …``.
+        """
+        lake, mode = _open_lake(), line.strip().lower()
+        rows = lake.sql(f"SET lake.read.mode = {mode}" if mode else "SET lake.read.mode").collect()
+        now = "log: the files, with the log's newer changes over them" if rows[0].value == "log" else "file"
+        _show(Note(f"Queries read mode {now}"))
 
     @property
     def _variables(self) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class SparkFollower:
         self.error = None
         changes = table.read_stream("log", startup=startup, changelog=True)
         writer = changes.writeStream.foreachBatch(self._take).option("checkpointLocation", str(checkpoint))
-        self._query = writer.trigger(processingTime="1 second").start()
+        self._query = writer.trigger(processingTime="2 seconds").start()
 
     def rows(self):
         """Waits until it has read the log to its end; returns its rows then."""

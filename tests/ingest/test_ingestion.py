@@ -125,7 +125,7 @@ def test_pause_and_go_on(table, feed):
     assert ingestion.status.state == "paused"
     assert table.to_df().count() == 3
     feed.put(*rows(range(3), "b"))
-    ingestion.start()
+    ingestion.resume()
     wait_for_rows(ingestion, 6)
     ingestion.stop()
     assert replay(logged(table)) == stored(table)

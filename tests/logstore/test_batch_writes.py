@@ -181,6 +181,26 @@ def test_a_kafka_that_is_not_there_changes_nothing(make):
     assert table.version == 0
 
 
+def test_a_topic_of_somebody_else_is_refused(lake, make):
+    from aiokafka import AIOKafkaProducer
+
+    from lakekit.logstore import loop
+    from lakekit.logstore.topic import ensure_topic
+
+    table = make("taken")
+    connection = lake.log_clients.connection("embedded")
+
+    async def occupy():
+        await ensure_topic(connection, "taken", 1)
+        async with AIOKafkaProducer(bootstrap_servers=connection.servers) as producer:
+            await producer.send_and_wait("taken", b"theirs")
+
+    loop.run(occupy())
+    with pytest.raises(LogStoreError, match=r"Record 0 in partition 0 of topic 'taken' is not of this log"):
+        table.upsert([{"id": 1, "v": "a"}])
+    assert table.version == 0
+
+
 def test_a_log_that_is_turned_on_later_begins_there(lake, make):
     table = make("later", properties={"log-store.enabled": False})
     table.upsert([{"id": 1, "v": "a"}])

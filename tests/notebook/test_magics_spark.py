@@ -52,6 +52,24 @@ def test_a_cell_makes_a_table_fills_it_and_reads_it(shell):
     assert shown[3].startswith("files\n")
 
 
+def test_lakemode_chooses_where_queries_read(shell, lake):
+    def says(line):
+        with capture_output() as captured:
+            shell.run_line_magic("lakemode", line)
+        return captured.outputs[0].data["text/plain"]
+
+    try:
+        assert says("") == "Queries read mode file"
+        assert says("log") == "Queries read mode log: the files, with the log's newer changes over them"
+        assert lake.settings["lake.read.mode"] == "log"
+        assert "log" in says("")
+        with pytest.raises(LakeError, match="tape"):
+            shell.run_line_magic("lakemode", "tape")
+        assert says("file") == "Queries read mode file"
+    finally:
+        lake.settings.clear()
+
+
 def test_a_result_in_a_variable_is_a_frame_of_the_session(shell):
     cell(shell, "--into numbers", "SELECT id FROM range(3)")
     assert [row.id for row in shell.user_ns["numbers"].collect()] == [0, 1, 2]
