@@ -74,6 +74,8 @@ class Doom:
         self._point = None
         self._hits = 0
         self._lock = threading.Lock()
+        self.hooks = {}
+        """What else is done at points, once."""
 
     def arm(self, point, hit):
         """Chooses the point, and which time that it is passed."""
@@ -94,6 +96,8 @@ class Doom:
             return self._hits == 0
 
     def passes(self, point):
+        if hook := self.hooks.pop(point, None):
+            hook()
         if self.strikes(point):
             die()
 

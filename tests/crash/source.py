@@ -23,13 +23,18 @@ class Source:
 
     def add(self, rows=60):
         """Adds a file, whole in one moment."""
+        os.rename(*self.prepare(rows))
+
+    def prepare(self, rows=60):
+        """Returns the hidden name of a new file, and the name with which it counts."""
         changes = [self._change() for _ in range(rows)]
         hidden = self.folder / f".new-{self.files}"
         hidden.write_text("".join(json.dumps(change) + "\n" for change in changes))
         moment = self._first + self.files
         os.utime(hidden, (moment, moment))
-        hidden.rename(self.folder / f"part-{self.files:05}.json")
+        shown = self.folder / f"part-{self.files:05}.json"
         self.files += 1
+        return str(hidden), str(shown)
 
     def _change(self):
         self._number += 1

@@ -48,14 +48,24 @@ class Child:
         rows = self.lake.spark.readStream.schema(SOURCE).option("maxFilesPerTrigger", 1).json(self.source)
         self.ingestion = self.table.write_stream(rows, interval=interval)
 
+    def meanwhile(self, point, names):
+        """At a point, lets the stream take one more file."""
+
+        def more():
+            os.rename(*names)
+            self.take_all()
+
+        self.doom.hooks[point] = more
+
     def take_all(self):
         """Waits until the log has all that the source has."""
         self.ingestion._query.processAllAvailable()
 
     def drain(self):
         """Waits until both stores have all that the source has."""
-        self.ingestion._query.processAllAvailable()
-        self.ingestion.flush()
+        self.take_all()
+        while self.ingestion.flush():
+            pass
         status = self.ingestion.status
         assert status.state == "running", status
         assert status.pending_rows == 0, status

@@ -112,9 +112,9 @@ class Proxy:
         client, _ = pair
         with contextlib.suppress(OSError):
             while data := source.recv(_CHUNK):
+                self.requests += source is client
                 mode = self._wait_while_hanging()
                 if source is client:
-                    self.requests += 1
                     if mode is Mode.CUT:
                         sink.sendall(data[: len(data) // 2])
                         break

@@ -132,13 +132,14 @@ def new_table(lake, kafka):
 
 
 @contextlib.contextmanager
-def ingesting(table, source, **options):
-    """A stream from the source into the table."""
+def ingesting(table, kafka, source, **options):
+    """A stream from the source into the table; at its end Kafka is there."""
     rows = table.lake.spark.readStream.schema(SOURCE).option("maxFilesPerTrigger", 1).json(str(source.folder))
     ingestion = table.write_stream(rows, interval=0.5, **options)
     try:
         yield ingestion
     finally:
+        kafka.proxy.mode = Mode.PASS
         ingestion.stop()
 
 
@@ -186,7 +187,7 @@ OUTAGES = [
 def test_ingestion_waits_through_an_outage_and_goes_on(table, kafka, source, mode, delivery_ms, monkeypatch):
     if delivery_ms:
         monkeypatch.setattr(producer, "DELIVERY_MS", delivery_ms)
-    with following(table) as tail, ingesting(table, source) as ingestion:
+    with following(table) as tail, ingesting(table, kafka, source) as ingestion:
         flown(ingestion, source)
         asked = kafka.proxy.requests
         kafka.proxy.mode = mode
@@ -204,7 +205,7 @@ def test_ingestion_waits_through_an_outage_and_goes_on(table, kafka, source, mod
 def test_ingestion_that_is_out_of_patience_stops_with_a_clear_error_and_can_be_started_again(
     table, kafka, source
 ):
-    with following(table) as tail, ingesting(table, source, patience=1) as ingestion:
+    with following(table) as tail, ingesting(table, kafka, source, patience=1) as ingestion:
         flown(ingestion, source)
         kafka.proxy.mode = Mode.REFUSE
         source.add()
@@ -222,7 +223,7 @@ def test_what_was_sent_in_part_is_taken_back_when_ingestion_is_started_again(
     table, kafka, source, monkeypatch
 ):
     monkeypatch.setattr(producer, "DELIVERY_MS", SHORT_MS)
-    with following(table) as tail, ingesting(table, source, patience=1) as ingestion:
+    with following(table) as tail, ingesting(table, kafka, source, patience=1) as ingestion:
         flown(ingestion, source)
         kafka.proxy.mode = Mode.DEAF  # what is sent arrives, and nobody knows
         source.add()
@@ -235,7 +236,7 @@ def test_what_was_sent_in_part_is_taken_back_when_ingestion_is_started_again(
 
 
 def test_stopping_in_an_outage_does_not_wait_for_its_end(table, kafka, source):
-    with ingesting(table, source, patience=600) as ingestion:
+    with ingesting(table, kafka, source, patience=600) as ingestion:
         flown(ingestion, source)
         kafka.proxy.mode = Mode.REFUSE
         source.add()
@@ -308,7 +309,7 @@ def before_outage(commit, proxy, mode):
 
 @pytest.mark.parametrize("end", [OwnKafka.stop, OwnKafka.kill])
 def test_kafka_is_restarted(table, kafka, source, end):
-    with following(table) as tail, ingesting(table, source) as ingestion:
+    with following(table) as tail, ingesting(table, kafka, source) as ingestion:
         flown(ingestion, source)
         end(kafka)
         for _ in range(2):
@@ -327,7 +328,7 @@ def test_a_full_disk(lake, tmp_path, source):
         try:
             kafka.start()
             table = new_table(lake, kafka)
-            with ingesting(table, source) as ingestion:
+            with ingesting(table, kafka, source) as ingestion:
                 flown(ingestion, source)
                 fill(place / "data")
                 for _ in range(2):
