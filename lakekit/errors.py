@@ -238,6 +238,14 @@ class LogStoreError(LakeError):
         )
 
     @classmethod
+    def no_text(cls, column: str) -> LogStoreError:
+        """Builds the error for a column with bytes that are no text."""
+        return cls(
+            f"Column '{column}' holds text that is not UTF-8, which no record can hold. Nothing was written.",
+            "Declare the column as BINARY, or clean it, for example with encode(decode(value, 'UTF-8'), 'UTF-8').",
+        )
+
+    @classmethod
     def foreign(cls, topic: str, partition: int, offset: int, reason: str) -> LogStoreError:
         """Builds the error for a record that no log of a table has."""
         return cls(

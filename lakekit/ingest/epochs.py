@@ -21,7 +21,7 @@ from lakekit.logstore.emission import announce_with
 from lakekit.logstore.positions import LogNote, Since
 from lakekit.logstore.producer import LogProducer, Record
 from lakekit.logstore.records import Change, Entry, Flip, Mark, RowKind
-from lakekit.logstore.sizes import OVERHEAD_BYTES
+from lakekit.logstore.sizes import OVERHEAD_BYTES, check_texts
 from lakekit.logstore.values import keys_to_json, to_json
 from lakekit.storage.murmur3 import bucket_of
 
@@ -140,6 +140,7 @@ class StreamLog:
     def _records(self, number: int, rows: pa.Table) -> dict[int, list[Record]]:
         target = self.log.target
         plain = rows.select(target.schema.names)
+        check_texts(plain)
         keys, values = keys_to_json(plain, target.key), to_json(plain)
         partitions = self._partitions(plain)
         arrival = Arrival(keys, values, _deletes(rows), self._sequences(plain))

@@ -77,11 +77,7 @@ class Ingestion:
         self.writer_id = _writer_id(checkpoint)
         self._rows = rows
         self._plan = plan
-        self._sink = (
-            Sink(table, self.writer_id, checkpoint, plan.patience)
-            if table.options.log_store_enabled
-            else None
-        )
+        self._sink = Sink(table, self.writer_id, checkpoint, plan.patience) if _log_first(table) else None
         self._query: StreamingQuery | None = None
         self._committer: threading.Thread | None = None
         self._ending = threading.Event()
@@ -191,8 +187,9 @@ class Ingestion:
         started = time.monotonic()
         try:
             if self._sink is None:
-                self._add(self.table.upsert(rows, writer_id=self.writer_id, epoch=batch_id))
-                self._rows_in += self._commits[-1].rows_inserted + self._commits[-1].rows_updated
+                done = self.table.upsert(rows, writer_id=self.writer_id, epoch=batch_id)
+                self._add(done)
+                self._rows_in += done.rows_inserted + done.rows_updated
                 return
             taken = self._sink.take(rows, batch_id)
         except LakeError as error:
@@ -271,10 +268,15 @@ def write_stream(
     if not interval > 0:
         raise InvalidOptionError.bad_value("interval", interval, "seconds, above 0")
     trigger: dict[str, Any] = {"availableNow": True} if available_now else {"processingTime": "0 seconds"}
-    if not available_now and not table.options.log_store_enabled:
+    if not available_now and not _log_first(table):
         trigger = {"processingTime": f"{interval} seconds"}
     place = checkpoint or f"{table.root}/_streams/{name}"
     return Ingestion(table, rows, place, Plan(interval, patience, trigger)).start()
+
+
+def _log_first(table: Table) -> bool:
+    """Tells whether rows go to a log before the files; for an append table the log follows its commits."""
+    return table.options.log_store_enabled and bool(table.primary_key)
 
 
 def _writer_id(checkpoint: str) -> str:

@@ -1,4 +1,4 @@
-"""Finds rows that are too large for a record."""
+"""Finds rows that no record can hold."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakekit.errors import LogStoreError
 from lakekit.filestore.merge import file_batches
 from lakekit.logstore.emission import Target
 from lakekit.logstore.values import to_json
@@ -38,6 +39,20 @@ def largest_record(target: Target, paths: Sequence[str], limit: int) -> int:
             suspects = rows.filter(pc.greater(bound, limit))
             largest = max([largest, *(len(value) + fixed for value in to_json(suspects))])
     return largest
+
+
+def check_texts(rows: pa.Table) -> None:
+    """Refuses texts that are not UTF-8, which Spark makes of any bytes, and JSON cannot hold.
+
+    Raises:
+        LogStoreError: naming the column.
+    """
+    for name, kind in zip(rows.schema.names, rows.schema.types, strict=True):
+        if pa.types.is_string(kind):
+            try:
+                rows.column(name).cast(pa.binary()).cast(pa.string())
+            except pa.ArrowInvalid:
+                raise LogStoreError.no_text(name) from None
 
 
 def _has_width(kind: pa.DataType) -> bool:

@@ -73,6 +73,8 @@ def _plain(column: pa.Array) -> Values:
         return [None if value is None else format(value, "f") for value in column.to_pylist()]
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return [None if v is None else base64.b64encode(v).decode() for v in column.to_pylist()]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _texts(column)
     if pa.types.is_struct(kind):
         return _plain_structs(column)
     if pa.types.is_map(kind):
@@ -80,6 +82,15 @@ def _plain(column: pa.Array) -> Values:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _grouped(column, _plain(column.values))
     return column.to_pylist()
+
+
+def _texts(column: pa.Array) -> Values:
+    try:
+        return column.to_pylist()
+    except UnicodeDecodeError:  # another program may have written bytes that are no text
+        return [
+            None if v is None else v.decode(errors="replace") for v in column.cast(pa.binary()).to_pylist()
+        ]
 
 
 def _number(value: float | None) -> float | str | None:

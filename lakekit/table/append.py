@@ -15,7 +15,7 @@ from lakekit.table.commit import Commit
 from lakekit.table.log import WriteLog
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, DataFrameWriter
 
     from lakekit.table.table import Table
 
@@ -33,8 +33,7 @@ def append(table: Table, rows: DataFrame, txn: tuple[str, int] | None, evolve_sc
         writer = writer.option("txnAppId", txn[0]).option("txnVersion", txn[1])
     if evolve_schema:
         writer = writer.option("mergeSchema", "true")
-    target = table.relation()
-    return _observed(table, lambda: writer.saveAsTable(target))
+    return _saved(table, writer)
 
 
 def overwrite(table: Table, rows: DataFrame, condition: str | None, dynamic: bool) -> Commit:
@@ -44,24 +43,34 @@ def overwrite(table: Table, rows: DataFrame, condition: str | None, dynamic: boo
     writer = writer.option("partitionOverwriteMode", "dynamic" if dynamic else "static")
     if condition is not None:
         writer = writer.option("replaceWhere", condition)
-    target = table.relation()
-    return _observed(table, lambda: writer.saveAsTable(target))
+    return _saved(table, writer)
 
 
 def statement(table: Table, sql: str, params: Mapping[str, Any]) -> Commit:
     """Runs a statement of Delta's own SQL that changes the table."""
-    return _observed(table, lambda: table.lake.spark.sql(sql, args=dict(params)).collect())
+
+    def run(mark: str) -> None:
+        with _marked(table, mark):
+            table.lake.spark.sql(sql, args=dict(params)).collect()
+
+    return _observed(table, run)
 
 
-def _observed(table: Table, action: Callable[[], object]) -> Commit:
+def _saved(table: Table, writer: DataFrameWriter) -> Commit:
+    target = table.relation()
+    # Not by the session's setting: in a stream's micro-batch, rows belong to a session of their own.
+    return _observed(table, lambda mark: writer.option("userMetadata", mark).saveAsTable(target))
+
+
+def _observed(table: Table, action: Callable[[str], object]) -> Commit:
     """Runs an action of Spark's Delta writer and finds the commit it made by a mark in its commitInfo."""
     before = table.version
     log = WriteLog(table, table.snapshot())
     mark = f"lakekit-{uuid.uuid4()}"
     started = time.monotonic()
-    with _marked(table, mark), table.lake.interruptible():
+    with table.lake.interruptible():
         try:
-            action()
+            action(mark)
         except Exception as error:
             raise spark_failure(error, f"Writing to table {table.name}") from None
     duration = int((time.monotonic() - started) * 1000)

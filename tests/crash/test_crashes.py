@@ -267,6 +267,7 @@ SETTLING = (
     "before mark",
 )
 """Points at which a stream dies that has to correct the log, as somebody else wrote rows of its keys."""
+FEW_SETTLING = (None, "after flip")
 
 
 def test_a_stream_dies_while_another_writer_changes_its_rows(stage):
@@ -275,8 +276,9 @@ def test_a_stream_dies_while_another_writer_changes_its_rows(stage):
     stage.stream.end()
     stage.source.add()
     writer, wrong = stage.started_writer(), {}
+    steps = SETTLING if KILLS > 100 else FEW_SETTLING
     try:
-        for number, point in enumerate(SETTLING):
+        for number, point in enumerate(steps):
             stage.source.add()
             assert writer.request("take_all")
             stage.table.upsert([{"id": k, "n": -number, "text": "other"} for k in range(0, KEYS, 3)])
@@ -288,7 +290,7 @@ def test_a_stream_dies_while_another_writer_changes_its_rows(stage):
                 os.rename(*later)
             if point is not None:
                 writer.end()
-                writer = stage.started_writer(more=point != SETTLING[-1])
+                writer = stage.started_writer(more=point != steps[-1])
             if found := differences(stage):
                 wrong[point] = found
     finally:

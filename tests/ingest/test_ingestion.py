@@ -247,6 +247,19 @@ def test_a_table_without_a_log(lake, feed):
     assert ingestion.status.rows_in == 6
 
 
+def test_the_log_of_an_append_table_follows_its_commits(lake, feed):
+    options = {
+        "log-store.enabled": True,
+        "log-store.address": "embedded",
+        "log-store.topic": "streams.appended",
+    }
+    table = lake.create_table("streams.appended", SCHEMA, properties=options)
+    feed.put(*rows([1, 1], "a"))
+    table.write_stream(feed.rows, available_now=True).wait(120)
+    assert [(kind, row["id"]) for kind, row in logged(table)] == [("+I", 1), ("+I", 1)]
+    assert table.to_df().count() == 2
+
+
 def test_the_rate_source(lake, table):
     frame = lake.spark.readStream.format("rate").option("rowsPerSecond", 200).load()
     ingestion = table.write_stream(

@@ -174,6 +174,18 @@ def test_a_row_that_no_record_holds_changes_nothing(make):
     table.emitting("file").upsert([{"id": 2, "v": "x" * 1_100_000, "l": None}])
 
 
+def test_bytes_that_are_no_text_are_not_sent(lake, make):
+    table = make("bytes")
+    rows = lake.spark.sql("SELECT 1L id, cast(X'41FF' AS STRING) v")
+    with pytest.raises(LogStoreError, match="Column 'v' holds text that is not UTF-8"):
+        table.emitting("log").upsert(rows)
+    assert logged(table) == []
+    # Plain Spark may have written them; the log has what there is of them.
+    rows.write.format("delta").mode("append").save(table.root)
+    table.upsert([{"id": 1, "v": "b"}])
+    assert kinds(table) == [("+I", 1, "A\ufffd"), ("+U", 1, "b"), ("-U", 1, "A\ufffd")]
+
+
 def test_a_kafka_that_is_not_there_changes_nothing(make):
     table = make("nowhere", properties={"log-store.address": "127.0.0.1:9"})
     with pytest.raises(LogStoreError, match=r"127\.0\.0\.1:9 cannot be reached"):

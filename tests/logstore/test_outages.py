@@ -248,7 +248,7 @@ def test_stopping_in_an_outage_does_not_wait_for_its_end(table, kafka, source):
 
         stopping = threading.Thread(target=stop, daemon=True)
         stopping.start()
-        stopping.join(20)
+        stopping.join(30)
         stopped = not stopping.is_alive()
         kafka.proxy.mode = Mode.PASS
         stopping.join(60)
