@@ -19,7 +19,7 @@ from lakekit.ingest.overlay import Arrival, Held, Overlay
 from lakekit.logstore import loop
 from lakekit.logstore.emission import announce_with
 from lakekit.logstore.positions import LogNote, Since
-from lakekit.logstore.producer import LogProducer, Record
+from lakekit.logstore.producer import CONNECT_S, LogProducer, Record
 from lakekit.logstore.records import Change, Entry, Flip, Mark, RowKind
 from lakekit.logstore.sizes import OVERHEAD_BYTES, check_texts
 from lakekit.logstore.values import keys_to_json, to_json
@@ -28,6 +28,11 @@ from lakekit.storage.murmur3 import bucket_of
 if TYPE_CHECKING:
     from lakekit.table.log import TableLog
     from lakekit.table.table import Table
+
+
+_STOP_S = 5
+"""Seconds for which a stream that is to stop waits for an acknowledgement."""
+_POLL_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class StreamLog:
     patience: float
     epochs: list[Epoch] = field(default_factory=list)
     sent: int = 0
+    torn: int | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     _ends: dict[int, int] = field(default_factory=dict)
     _overlay: Overlay = field(default_factory=Overlay)
@@ -82,7 +88,9 @@ class StreamLog:
         """
         records = self._records(number, rows)
         self._check_sizes(records)
+        self.torn = number
         self._ends = {**self.ends, **self._deliver(number, records)}
+        self.torn = None
         self.epochs.append(Epoch(number, rows, dict(self._ends)))
         self.sent += sum(map(len, records.values()))
         return Counter(r.entry.kind for own in records.values() for r in own if isinstance(r.entry, Change))
@@ -90,7 +98,7 @@ class StreamLog:
     def reset(self) -> None:
         """Forgets what was sent: the log itself tells what the FileStore lacks."""
         self.stopping.clear()
-        self.epochs, self._overlay, self._ends = [], Overlay(), {}
+        self.epochs, self._overlay, self._ends, self.torn = [], Overlay(), {}, None
 
     def settle(self, number: int) -> None:
         """Forgets the epochs up to a number, which the FileStore has now."""
@@ -128,12 +136,6 @@ class StreamLog:
         producer, self._producer = self._producer, None
         if producer is not None:
             loop.run(producer.close())
-
-    def resend(self) -> None:
-        """Sends the epochs that are not settled once more, against the FileStore as it is now."""
-        epochs, self.epochs, self._overlay = self.epochs, [], Overlay()
-        for epoch in epochs:
-            self.send(epoch.number, epoch.rows)
 
     # What is sent
 
@@ -200,8 +202,8 @@ class StreamLog:
         while True:
             try:
                 if failed and before is not None:
-                    loop.run(self._announced(before))
-                done: dict[int, int] = loop.run(work())
+                    loop.run(self._within(lambda: self._announced(before), deadline))
+                done: dict[int, int] = loop.run(self._within(work, deadline))
             except LogStoreError:
                 self._drop_connection()
                 failed = True
@@ -210,6 +212,20 @@ class StreamLog:
                 pause = min(pause * 2, 5.0)
             else:
                 return done
+
+    async def _within(self, work: Any, deadline: float) -> Any:
+        """Does a piece of work, if it does not take too long; when the stream is to stop, that is soon."""
+        deadline, is_last = max(deadline, time.monotonic() + CONNECT_S), False
+        task = asyncio.ensure_future(work())
+        while not task.done():
+            await asyncio.wait([task], timeout=_POLL_S)
+            if self.stopping.is_set() and not is_last:
+                deadline, is_last = min(deadline, time.monotonic() + _STOP_S), True
+            if time.monotonic() > deadline and not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=1)
+                raise LogStoreError.unreachable(self.log.target.connection.servers, "no answer in time")
+        return task.result()
 
     async def _announced(self, entry: Entry) -> None:
         await announce_with(await self._connected(), self.log.target, entry)

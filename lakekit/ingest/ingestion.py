@@ -265,6 +265,10 @@ def write_stream(
             "write_stream() takes a streaming DataFrame, and this one is not.",
             "Use upsert() for rows that are there.",
         )
+    if table.emit_mode not in (None, "auto", "file,log"):
+        raise InvalidOptionError.bad_value(
+            "emit.mode", table.emit_mode, "auto for a stream: it goes to both stores"
+        )
     if not interval > 0:
         raise InvalidOptionError.bad_value("interval", interval, "seconds, above 0")
     trigger: dict[str, Any] = {"availableNow": True} if available_now else {"processingTime": "0 seconds"}

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from lakekit.filestore.layout import OPERATION
 from lakekit.logstore.consumer import LogConsumer, LogRecord
-from lakekit.logstore.positions import Since, newest_note
+from lakekit.logstore.positions import Since, newest_note, note_of
 from lakekit.logstore.records import Change, Flip, Mark, RowKind
 from lakekit.logstore.topic import end_offsets
 from lakekit.logstore.values import from_json
+from lakekit.storage.actions import Txn
 from lakekit.storage.log import open_log
 from lakekit.storage.store import Store
 
@@ -38,10 +39,21 @@ class Left:
 
 @dataclass(frozen=True)
 class LastCommit:
-    """A stream's last commit, and the one before; None if it brought no rows."""
+    """A stream's last commit, and the one before that was settled; None if it brought no rows."""
 
     version: int
     since: Since | None
+
+
+def own_commits(root: str, writer: str, since: int, until: int) -> dict[int, int]:
+    """Returns the stream's commits of rows after a version, up to another, with the last epoch in each."""
+    log = open_log(root)
+    found = {}
+    for version in range(since + 1, until + 1):
+        actions = log.commit_actions(version)
+        if (note_of(actions) or {}).get("stream") == writer:
+            found[version] = next(a.version for a in actions if isinstance(a, Txn) and a.app_id == writer)
+    return found
 
 
 def last_commit(root: str, topic: str, writer: str) -> LastCommit:
@@ -102,7 +114,9 @@ def _take(changes: list[Change], record: LogRecord, writer: str) -> None:
     if entry is None or entry.writer != writer:
         return
     if isinstance(entry, Change):
-        changes.append(entry)
+        # A request of a connection that was given up may arrive after its repetition.
+        if not changes or (entry.epoch, entry.seq) > (changes[-1].epoch, changes[-1].seq):
+            changes.append(entry)
     elif isinstance(entry, Flip):
         changes[:] = [change for change in changes if change.epoch <= entry.last_good]
 

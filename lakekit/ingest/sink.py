@@ -18,7 +18,7 @@ from lakekit.filestore.commit import Proposal
 from lakekit.filestore.conflicts import Footprint, Isolation
 from lakekit.filestore.layout import OPERATION
 from lakekit.ingest.epochs import Epoch, StreamLog
-from lakekit.ingest.recovery import finished_batches, last_commit, left_behind, open_offsets
+from lakekit.ingest.recovery import finished_batches, last_commit, left_behind, open_offsets, own_commits
 from lakekit.logstore import emitted, loop
 from lakekit.logstore.emission import emissions, emit_all
 from lakekit.logstore.positions import LogNote, Since
@@ -52,6 +52,7 @@ class Sink:
         self._sending = threading.RLock()
         self._committing = threading.Lock()
         self._since = Since(-1, 0)
+        self._is_settled = True
         self._last = 0
 
     @property
@@ -88,18 +89,24 @@ class Sink:
         if left.broken:
             self._log.flip(complete)
         last = last_commit(root, target.topic, self._writer)
-        if last.since is not None and last.version not in left.settled:
-            self._settle(last.version, stored, last.since, ())
-        if not left.rows.num_rows:
-            return None
-        done = self._write(left.rows, complete, self._log.ends)
-        self._settle(done.version, complete, Since(last.version, stored), ())
+        is_settled = last.since is None or last.version in left.settled
+        self._since = Since(last.version, stored) if is_settled or last.since is None else last.since
+        self._is_settled = is_settled
+        # First the files have all that the log has: settling may take it back, and a crash may follow.
+        done = self._write(left.rows, complete, self._log.ends) if left.rows.num_rows else None
+        if done is not None:
+            self._settle(done.version, complete, ())
+        elif not is_settled:
+            self._settle(last.version, stored, ())
         return done
 
     def close(self) -> Commit | None:
         """Commits what is pending, and notes in the table that the stream has ended."""
         done = self.commit()
-        self._note("STREAM CLOSE", self._log.note(self._log.ends, closes=True))
+        if self._log.torn is not None:
+            self._log.flip(self._log.torn - 1)
+        if self._is_settled:  # else the next start must find the stream open
+            self._note("STREAM CLOSE", self._log.note(self._log.ends, closes=True))
         self._log.close()
         return done
 
@@ -158,12 +165,13 @@ class Sink:
             epochs = self.pending
             if not epochs:
                 return None
-            last = epochs[-1]
-            before = self._since
-            done = self._write(_concat([epoch.rows for epoch in epochs]), last.number, last.ends)
+            done = self._write_epochs(epochs)
             with self._sending:
-                self._settle(done.version, last.number, before, epochs)
+                self._settle(done.version, epochs[-1].number, epochs)
             return done
+
+    def _write_epochs(self, epochs: Sequence[Epoch]) -> Commit:
+        return self._write(_concat([e.rows for e in epochs]), epochs[-1].number, epochs[-1].ends)
 
     def _write(self, rows: pa.Table, epoch: int, ends: Mapping[int, int]) -> Commit:
         spark, table = self._table.lake.spark, self._table
@@ -183,35 +191,47 @@ class Sink:
                 f"Another process writes the same stream into table {table.name}: its epoch {epoch} is there already.",
                 "Run each checkpoint in one process at a time.",
             )
-        self._since = Since(done.version, epoch)
+        self._is_settled = False
         return done
 
-    def _settle(self, version: int, epoch: int, before: Since, epochs: Sequence[Epoch]) -> None:
-        """Tells readers that the files have the epochs, and corrects what others made wrong by commits in between."""
-        self._log.settle(epoch)
-        if self._others_wrote(before.version, version, epochs):
-            target = self._log.log.target
-            self._log.log.emit_until(version)
-            self._log.flip(before.epoch)
-            changes = self._table.lake.runner.run(emitted.changes_of, self._table.root, version)
-            emit_all(target, emissions(target, changes, self._writer, epoch))
-            self._log.resend()
-        self._log.mark(version, epoch)
+    def _settle(self, version: int, epoch: int, epochs: Sequence[Epoch]) -> None:
+        """Tells readers that the files have the epochs, and corrects what others made wrong by commits in between.
 
-    def _others_wrote(self, since: int, version: int, epochs: Sequence[Epoch]) -> bool:
-        """Tells whether commits between two versions of the stream changed rows of its keys.
+        Args:
+            version: of the stream's last commit.
+            epoch: the last one in it.
+            epochs: what was committed since the log was settled; empty if that is not known, after a crash.
+        """
+        self._log.settle(epoch)
+        if self._others_wrote(version, epochs):
+            if later := self.pending:
+                # What is taken back must be in the files: a crash may come before it is sent again.
+                version, epoch = self._write_epochs(later).version, later[-1].number
+                self._log.settle(epoch)
+            self._log.log.emit_until(version)
+            self._log.flip(self._since.epoch)
+            target, root, run = self._log.log.target, self._table.root, self._table.lake.runner.run
+            for commit, number in run(own_commits, root, self._writer, self._since.version, version).items():
+                changes = run(emitted.changes_of, root, commit)
+                emit_all(target, emissions(target, changes, self._writer, number))
+        self._log.mark(version, epoch)
+        self._since, self._is_settled = Since(version, epoch), True
+
+    def _others_wrote(self, version: int, epochs: Sequence[Epoch]) -> bool:
+        """Tells whether commits of others since the log was settled changed rows of the stream's keys.
 
         Where the epochs are not known any more, after a crash, any row counts.
         """
-        if version - since <= 1:
-            return False
-        own = _concat([epoch.rows for epoch in epochs]) if epochs else None
-        run = self._table.lake.runner.run
-        return run(emitted.touch_keys, self._log.log.target, range(since + 1, version), own)
+        run, target, since = self._table.lake.runner.run, self._log.log.target, self._since.version
+        own = run(own_commits, self._table.root, self._writer, since, version)
+        others = [number for number in range(since + 1, version) if number not in own]
+        rows = _concat([epoch.rows for epoch in epochs]) if epochs else None
+        return bool(others) and run(emitted.touch_keys, target, others, rows)
 
     def _note(self, operation: str, note: LogNote) -> None:
         snapshot = self._table.snapshot()
-        footprint = Footprint(Isolation.KEYS, frozenset(), frozenset(), (self._writer, self._since.epoch))
+        txn = self._writer, snapshot.txns.get(self._writer, 0)
+        footprint = Footprint(Isolation.KEYS, frozenset(), frozenset(), txn)
         self._table.commit(Proposal(snapshot.version, [], footprint, operation, {}, {}, note))
 
 

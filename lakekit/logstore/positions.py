@@ -23,7 +23,7 @@ FIELD = "lakeLog"
 
 @dataclass(frozen=True)
 class Since:
-    """A stream's commit before: its version, and the stream's last epoch in it."""
+    """A commit of a stream whose changes the log has as the files have them: version, and the stream's last epoch."""
 
     version: int
     epoch: int
@@ -39,7 +39,7 @@ class LogNote:
         partitions: how many of the topic's partitions are used; more may be added to it later.
         emits: whether the commit's changes belong in the log.
         stream: the writer of the commit, if it is a stream that sent its changes before.
-        since: the stream's commit before.
+        since: the stream's last commit before of which the log says that the files have it.
         closes: whether this stream has ended.
     """
 

@@ -59,25 +59,25 @@ class LogProducer:
             with self._connection.failures(self._topic):
                 await asyncio.wait_for(self._producer.start(), CONNECT_S)
         except BaseException:
-            await self.close()
+            await self.abandon()
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        await (self.close() if error is None else self.abandon())
 
     async def close(self) -> None:
         """Ends the connections, after what is on its way has been sent."""
         await self._producer.stop()
 
     async def abandon(self) -> None:
-        """Ends the connections of a producer that has failed, without waiting for what it has left."""
-        with contextlib.suppress(Exception):
-            await self._producer.client.close()
-        with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._producer.stop(), 1)
+        """Ends the connections of a producer that has failed; what it has left is not sent any more."""
+        sender = self._producer._sender
+        for end in (sender.close, self._producer.client.close, self._producer.stop):
+            with contextlib.suppress(Exception, asyncio.CancelledError):
+                await asyncio.wait_for(end(), 1)
 
     async def send(self, partition: int, records: Iterable[Record]) -> int | None:
         """Sends records to a partition, in order, and waits for all acknowledgements.
@@ -99,10 +99,12 @@ class LogProducer:
                         self._append(builder, record)
                 if builder.record_count():
                     sent.append(await self._submit(builder, partition))
-                ends = [await each for each in sent]
+                # With sequence numbers, aiokafka itself would never give up.
+                ends = [await asyncio.wait_for(asyncio.shield(each), DELIVERY_MS / 1000) for each in sent]
             finally:
                 # A failure of one batch must not leave the others' failures unseen.
-                await asyncio.gather(*sent, return_exceptions=True)
+                for each in sent:
+                    each.add_done_callback(_seen)
         return ends[-1].offset + builder.record_count() if ends else None
 
     async def _submit(self, builder: Any, partition: int) -> asyncio.Future[Any]:
@@ -114,3 +116,8 @@ class LogProducer:
         headers = headers_of(record.entry, self._table)
         added = builder.append(timestamp=None, key=record.key, value=record.value, headers=headers)
         return added is not None
+
+
+def _seen(sent: asyncio.Future[Any]) -> None:
+    if not sent.cancelled():
+        sent.exception()

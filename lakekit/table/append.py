@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lakekit import schema as schemas
+from lakekit.errors import InvalidOptionError
 from lakekit.session.failures import spark_failure
 from lakekit.storage.log import CommitRecord, open_log
 from lakekit.table.commit import Commit
-from lakekit.table.log import WriteLog
+from lakekit.table.log import WriteLog, only_to_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter
@@ -64,8 +65,12 @@ def _saved(table: Table, writer: DataFrameWriter) -> Commit:
 
 def _observed(table: Table, action: Callable[[str], object]) -> Commit:
     """Runs an action of Spark's Delta writer and finds the commit it made by a mark in its commitInfo."""
-    before = table.version
-    log = WriteLog(table, table.snapshot())
+    snapshot = table.snapshot()
+    if only_to_log(table, snapshot):
+        raise InvalidOptionError.bad_value(
+            "emit.mode", "log", "auto or file for a table without a primary key"
+        )
+    before, log = snapshot.version, WriteLog(table, snapshot)
     mark = f"lakekit-{uuid.uuid4()}"
     started = time.monotonic()
     with table.lake.interruptible():

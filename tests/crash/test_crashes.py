@@ -70,7 +70,7 @@ def plan(kills, rng):
             if not decks[number]:
                 decks[number] = rng.sample(every[number], len(every[number]))
             phase, point = decks[number].pop()
-            hit = 1 if phase == "recovery" else rng.choice([1, 1, 2, 3, 5])
+            hit = rng.choice({"stream": [1, 1, 2, 3, 5], "recovery": [1], "batch": [1, 1, 2]}[phase])
             leaves = phase == "stream" and 1 in order
             if leaves and point.partition(" ")[2] in ("take", "deliver", "send Change"):
                 hit = rng.randint(2, 5)

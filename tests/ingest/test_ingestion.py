@@ -275,5 +275,7 @@ def test_the_rate_source(lake, table):
 def test_what_cannot_be_streamed(lake, table, feed):
     with pytest.raises(InvalidOptionError, match="streaming DataFrame"):
         table.write_stream(lake.spark.range(3))
+    with pytest.raises(InvalidOptionError, match=r"emit\.mode"):
+        table.emitting("file").write_stream(feed.rows)
     with pytest.raises(InvalidOptionError, match="interval"):
         table.write_stream(feed.rows, interval=0)

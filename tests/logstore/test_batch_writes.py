@@ -235,6 +235,8 @@ def test_append_tables_have_logs_too(lake, make):
     lake.sql("INSERT INTO logs.plain VALUES (2, 'b')")
     table.delete("id = 1")
     assert kinds(table) == [("+I", 1, "a")] * 2 + [("+I", 2, "b")] + [("-D", 1, "a")] * 2
+    with pytest.raises(InvalidOptionError, match=r"emit\.mode"):
+        table.emitting("log").upsert([{"id": 3, "v": "c"}])
 
 
 def test_two_tables_may_share_a_topic(make):
