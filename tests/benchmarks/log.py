@@ -226,9 +226,10 @@ def throughput(lake: Lake, rows: int) -> dict[str, float]:
 
 def report(results: dict[str, Any]) -> str:
     """The figures as Markdown."""
-    keys, batch = results["keys"], results["batch"]
+    keys, batch, place = results["keys"], results["batch"], results["machine"]
+    size = f"{place['cores']} cores, {place['memory_bytes'] / 2**30:.0f} GiB"
     lines = [
-        f"*{results['machine']}*",
+        f"{place['processor']}, {size}, {place['system']}. Both readers and the ingestion share one Spark and one Python.",
         "",
         f"Latency from a row's due moment, updates of {keys:,} keys, a commit to the files every 10 s:",
         "",
