@@ -229,7 +229,7 @@ def report(results: dict[str, Any]) -> str:
     keys, batch, place = results["keys"], results["batch"], results["machine"]
     size = f"{place['cores']} cores, {place['memory_bytes'] / 2**30:.0f} GiB"
     lines = [
-        f"{place['processor']}, {size}, {place['system']}. Both readers and the ingestion share one Spark and one Python.",
+        f"{place['processor']}, {size}, {place['system']}. Readers and ingestion share one Spark and one Python.",
         "",
         f"Latency from a row's due moment, updates of {keys:,} keys, a commit to the files every 10 s:",
         "",
