@@ -6,9 +6,9 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from lakekit.table.log import TableLog
     from lakekit.table.table import Table
 
+T = TypeVar("T")
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
 
 _STOP_S = 5
 """Seconds for which a stream that is to stop waits for an acknowledgement."""
@@ -111,12 +113,7 @@ class StreamLog:
         Raises:
             LogStoreError: if Kafka was away for too long.
         """
-
-        async def work() -> dict[int, int]:
-            await announce_with(await self._connected(), self.log.target, entry)
-            return {}
-
-        self._patiently(work, before=None)
+        self._patiently(lambda: self._announced(entry), before=None)
 
     def flip(self, last_good: int) -> None:
         """Takes back what was sent after an epoch."""
@@ -191,19 +188,22 @@ class StreamLog:
 
         return self._patiently(work, before=Flip(self.writer, number - 1))
 
-    def _patiently(self, work: Any, before: Entry | None) -> dict[int, int]:
+    def _patiently(self, work: Work[T], before: Entry | None) -> T:
         """Does a piece of work, again and again if Kafka fails.
 
         Args:
             work: makes the coroutine.
             before: what to send before doing it again, as some of it may have arrived.
+
+        Returns:
+            What the coroutine returned at last.
         """
         deadline, pause, failed = time.monotonic() + self.patience, 0.1, False
         while True:
             try:
                 if failed and before is not None:
                     loop.run(self._within(lambda: self._announced(before), deadline))
-                done: dict[int, int] = loop.run(self._within(work, deadline))
+                done = loop.run(self._within(work, deadline))
             except LogStoreError:
                 self._drop_connection()
                 failed = True
@@ -213,7 +213,7 @@ class StreamLog:
             else:
                 return done
 
-    async def _within(self, work: Any, deadline: float) -> Any:
+    async def _within(self, work: Work[T], deadline: float) -> T:
         """Does a piece of work, if it does not take too long; when the stream is to stop, that is soon."""
         deadline, is_last = max(deadline, time.monotonic() + CONNECT_S), False
         task = asyncio.ensure_future(work())

@@ -94,14 +94,14 @@ class Ingestion:
     @property
     def status(self) -> Status:
         """What it is doing now."""
-        pending = self._sink.pending if self._sink else ()
+        pending = self._sink.pending_rows if self._sink else 0
         behind = self._behind_since
         self._look_at_query()
         return Status(
             state=self._state,
             rows_in=self._rows_in,
             changes_out=self._sink.changes_sent if self._sink else 0,
-            pending_rows=sum(epoch.rows.num_rows for epoch in pending),
+            pending_rows=pending,
             log_latency_ms=tuple(self._latencies),
             file_lag_s=time.monotonic() - behind if pending and behind is not None else 0.0,
             commits=tuple(self._commits),

@@ -65,6 +65,11 @@ class Sink:
         """What the log has and the files do not have yet."""
         return tuple(self._log.epochs)
 
+    @property
+    def pending_rows(self) -> int:
+        """How many rows the log has and the files do not have yet."""
+        return sum(epoch.rows.num_rows for epoch in self.pending)
+
     def interrupt(self) -> None:
         """Makes a write that waits for Kafka give up."""
         self._log.stopping.set()
@@ -133,7 +138,7 @@ class Sink:
                 with self._sending:
                     self._log.send(number, found)
         self._last = number
-        if sum(epoch.rows.num_rows for epoch in self._log.epochs) > PENDING_ROWS:
+        if self.pending_rows > PENDING_ROWS:
             self.commit()
         return taken
 

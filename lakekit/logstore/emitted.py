@@ -33,12 +33,12 @@ class Pending:
     changes: Sequence[FileChange]
 
 
-def pending(root: str, topic: str, until: int) -> list[Pending]:
-    """Returns the commits up to a version whose changes are to be emitted, oldest first."""
+def pending(root: str, since: int, until: int) -> list[Pending]:
+    """Returns the commits after one version and up to another whose changes are to be emitted, oldest first."""
     log = open_log(root)
     snapshot = log.snapshot()
     found = []
-    for version in range(max(emitted(root, topic) + 1, log.earliest_version()), until + 1):
+    for version in range(max(since + 1, log.earliest_version()), until + 1):
         actions = log.commit_actions(version)
         note = note_of(actions)
         # A stream has sent the changes of its commits itself.

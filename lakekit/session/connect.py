@@ -122,7 +122,7 @@ def open_local(warehouse: str | None, config: Mapping[str, str]) -> Lake:
     _make_folder(place)
     session, folder = local.start_local(place, config)
     lake = Lake(session, place, LocalRunner(), log_file=folder / "spark.log")
-    lake._close_hooks.append(lambda: _end(session, folder))
+    lake.before_stop(lambda: _end(session, folder))
     atexit.register(lake.stop)
     return _ready(lake)
 
@@ -169,7 +169,8 @@ def _lake_on(
         for end in at_end:
             end()
         raise
-    lake._close_hooks += at_end
+    for end in at_end:
+        lake.before_stop(end)
     return _ready(lake)
 
 

@@ -73,7 +73,7 @@ class BackgroundCompaction:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="lakekit-compaction", daemon=True)
                 self._thread.start()
-                self._lake._close_hooks.append(self.stop)
+                self._lake.before_stop(self.stop)
             self._state.notify_all()
 
     def wait(self) -> None:

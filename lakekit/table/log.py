@@ -108,13 +108,16 @@ class TableLog:
         table, topic = self._table, self.target.topic
         run = table.lake.runner.run
         with _emitting:
-            if run(emitted.emitted, table.root, topic) < 0:  # a new log, or the hint is lost
-                run(emitted.set_emitted, table.root, topic, loop.run(marked_until(self.target)))
-            for commit in run(emitted.pending, table.root, topic, version):
+            done = run(emitted.emitted, table.root, topic)
+            if done < 0:  # a new log, or the hint is lost
+                done = loop.run(marked_until(self.target))
+                run(emitted.set_emitted, table.root, topic, done)
+            for commit in run(emitted.pending, table.root, done, version) if done < version else ():
                 self._send(commit)
                 announce(self.target, Mark(commit.version, TABLE, commit.version))
-                run(emitted.set_emitted, table.root, topic, commit.version)
-            if run(emitted.emitted, table.root, topic) < version:
+                done = commit.version
+                run(emitted.set_emitted, table.root, topic, done)
+            if done < version:
                 run(emitted.set_emitted, table.root, topic, version)
 
     def _send(self, commit: emitted.Pending) -> None:

@@ -15,17 +15,7 @@ from lakekit.filestore.layout import OPERATION
 from lakekit.names import BUCKET_COLUMN, TableName
 from lakekit.properties import TableOptions, check_format, visible_properties
 from lakekit.storage.snapshot import Snapshot
-from lakekit.table import (
-    alter,
-    append,
-    batch,
-    changes,
-    maintenance,
-    overwrite,
-    point,
-    rewrite,
-    versions,
-)
+from lakekit.table import alter, append, batch, changes, maintenance, overwrite, point, rewrite, versions
 from lakekit.table.commit import Commit
 from lakekit.table.inspect import Inspect
 from lakekit.table.log_methods import LogMethods

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
+from tests.crash.changelog import Replay
 
-def replay(changes, key=("id",)):
-    """Returns the rows that (kind, row) pairs lead to, and fails at the first that cannot be.
 
-    +I only if the row is absent, -U and -D carry the row that is there, +U comes only after its -U.
-    """
-    rows, open_updates = {}, set()
+def replay(changes):
+    """Returns the rows by key that (kind, row) pairs lead to, and fails at the first that cannot be."""
+    found = Replay()
     for kind, row in changes:
-        place = tuple(row[c] for c in key)
-        if kind == "+I":
-            assert place not in rows, f"+I of a row that is there: {row}"
-            assert place not in open_updates, f"+I between -U and +U: {row}"
-            rows[place] = row
-        elif kind == "+U":
-            assert place in open_updates, f"+U without its -U: {row}"
-            open_updates.remove(place)
-            rows[place] = row
-        else:
-            assert rows.pop(place, None) == row, f"{kind} of another row than is there: {row}"
-            if kind == "-U":
-                open_updates.add(place)
-    assert not open_updates, f"-U without its +U: {open_updates}"
-    return rows
+        found.feed(kind, row)
+    return {(key,): row for key, row in found.ended().items()}
 
 
 def logged(table, **options):

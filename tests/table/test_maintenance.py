@@ -19,12 +19,12 @@ from lakekit.table.table import Table
 _numbers = itertools.count()
 
 
-def make(lake: lakekit.Lake, auto: bool = False) -> Table:
+def make(lake: lakekit.Lake, auto: bool = False, buckets: int = 2) -> Table:
     return lake.create_table(
         f"maintained_{next(_numbers)}",
         "id BIGINT, v BIGINT",
         primary_key=["id"],
-        buckets=2,
+        buckets=buckets,
         properties={"compaction.auto": str(auto).lower()},
     )
 
@@ -57,13 +57,7 @@ def test_every_bucket_is_compacted_however_many_at_once(
     lake: lakekit.Lake, at_once: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maintenance, "SMALL_BYTES", 0)  # by Spark tasks, as large tables are
-    table = lake.create_table(
-        f"maintained_{next(_numbers)}",
-        "id BIGINT, v BIGINT",
-        primary_key=["id"],
-        buckets=5,
-        properties={"compaction.auto": "false"},
-    )
+    table = make(lake, buckets=5)
     for step in range(3):
         table.upsert([{"id": i, "v": step} for i in range(step * 10, 60)])
     done = maintenance.compact(table, at_once=at_once)
