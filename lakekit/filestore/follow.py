@@ -1,12 +1,16 @@
-"""Follows rows that a compaction moved while a write was under way.
+"""Follows rows that a compaction moved while a write was under way, in the one and in the other.
 
 A write marks the rows that it supersedes in the files it found. If a compaction replaced those files before the write
 was committed, the same rows are in its output: they are found there by their keys, which are read from the old files.
 No row that a reader sees was changed in between, so everything else that the write found out still holds.
+
+If the write was committed first, the compaction finds the rows that it superseded in its own output by the same means.
+Merging again would be in vain where writes come faster than a bucket is merged.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -70,15 +74,14 @@ def follow(layout: BucketLayout, job: Moved) -> BucketResult:
         bucket: [FileProbe(store, file, layout.sort_columns) for file in files]
         for bucket, files in job.homes.items()
     }
-    wanted = 0
-    for file in (f for f in job.result.removed if f.path in job.gone):
-        for keys in _superseded_keys(store, file, marked.get(file.path), layout.sort_columns):
-            wanted += keys.num_rows
-            ranges = ranges_of(keys, layout.sort_columns)
-            for probe in probes[bucket_id(file)]:
-                probe.superseded.extend(hit.rows for hit in probe.probe(keys, ranges))
-    every_probe = [probe for group in probes.values() for probe in group]
-    if sum(len(rows) for probe in every_probe for rows in probe.superseded) != wanted:
+    found_all = [
+        _mark(
+            probes[bucket_id(file)], _superseded_keys(store, file, marked.get(file.path), layout.sort_columns)
+        )
+        for file in job.result.removed
+        if file.path in job.gone
+    ]
+    if not all(found_all):
         return BucketResult(lost_rows=True)
     result = replace(
         job.result,
@@ -86,10 +89,75 @@ def follow(layout: BucketLayout, job: Moved) -> BucketResult:
         added=[f for f in job.result.added if f.path not in job.gone],
     )
     vectors = VectorFileWriter(store)
-    for probe in every_probe:
+    for probe in (probe for group in probes.values() for probe in group):
         probe.finish(vectors, result)
     vectors.close()
     return result
+
+
+@dataclass(frozen=True)
+class Overtaken:
+    """What one task of a compaction did, and the files it merged of which writes have superseded rows since.
+
+    Attributes:
+        result: what the task did.
+        marked: those files as they are now, by path.
+    """
+
+    result: BucketResult
+    marked: Mapping[str, AddFile]
+
+
+def overtaken(result: BucketResult, now: Mapping[str, AddFile]) -> Overtaken | None:
+    """Returns the job for a compaction's result of which files have new deletion vectors; None if a file is gone."""
+    if any(file.path not in now for file in result.removed):
+        return None
+    return Overtaken(result, {f.path: now[f.path] for f in result.removed if not is_live(f, now)})
+
+
+def catch_up(layout: BucketLayout, job: Overtaken) -> BucketResult:
+    """Returns the result of a compaction with deletion vectors for the rows that writes have superseded since.
+
+    If one of them is not in the output, `lost_rows` of the result says so.
+    """
+    store, now = layout.store(), int(time.time() * 1000)
+    probes = [FileProbe(store, file, layout.sort_columns) for file in job.result.added]
+    found_all = [
+        _mark(probes, _superseded_keys(store, file, job.marked[file.path], layout.sort_columns))
+        for file in job.result.removed
+        if file.path in job.marked
+    ]
+    if not all(found_all):
+        return BucketResult(lost_rows=True)
+    vectors, changed = VectorFileWriter(store), BucketResult()
+    for probe in probes:
+        probe.finish(vectors, changed)
+    vectors.close()
+    replaced = {file.path for file in changed.removed}
+    return replace(
+        job.result,
+        added=[
+            *(f for f in job.result.added if f.path not in replaced),
+            *(replace(f, data_change=False) for f in changed.added),
+        ],
+        removed=[
+            job.marked[f.path].remove(now, data_change=False) if f.path in job.marked else f
+            for f in job.result.removed
+        ],
+    )
+
+
+def _mark(probes: Sequence[FileProbe], superseded: Iterator[pa.Table]) -> bool:
+    """Marks rows in the files that hold their keys; returns whether all of them were found."""
+    wanted = found = 0
+    for keys in superseded:
+        wanted += keys.num_rows
+        ranges = ranges_of(keys, probes[0].sort_columns) if probes else ()
+        for probe in probes:
+            rows = [hit.rows for hit in probe.probe(keys, ranges)]
+            found += sum(map(len, rows))
+            probe.superseded.extend(rows)
+    return found == wanted
 
 
 def _superseded_keys(

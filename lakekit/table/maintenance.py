@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lakekit.errors import ConcurrentWriteError, InvalidOptionError
 from lakekit.filestore.commit import Proposal
 from lakekit.filestore.compaction import Triggers, Unit, pick_all
 from lakekit.filestore.conflicts import BucketId, Footprint, Isolation, Verdict, is_live
+from lakekit.filestore.follow import catch_up, overtaken
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.merge import merge_in_turn, merge_unit
 from lakekit.filestore.result import BucketResult
@@ -38,7 +39,8 @@ SAFE_RETENTION_HOURS = 168
 def compact(table: Table, choose: Chooser = pick_all, at_once: int | None = None) -> Commit:
     """Merges sorted runs, drops deletion vectors, and commits without changing what readers see.
 
-    A concurrent upsert wins: buckets whose files it touched are merged again, the others are kept.
+    A concurrent upsert wins: the rows that it supersedes are marked in the output too. Where it removed a whole file,
+    that bucket is merged again.
 
     Args:
         table: a keyed table.
@@ -53,7 +55,7 @@ def compact(table: Table, choose: Chooser = pick_all, at_once: int | None = None
     for _ in range(MAX_ATTEMPTS):
         snapshot = table.snapshot()
         check_writable(snapshot.protocol, snapshot.configuration, str(table.name))
-        merged = {b: r for b, r in merged.items() if all(is_live(f, snapshot.files) for f in r.removed)}
+        merged = _caught_up(table, snapshot, merged, at_once)
         units = [u for u in choose(snapshot.files.values()) if u.bucket not in merged]
         for result in merge_units(table, snapshot, units, at_once):
             merged.update(dict.fromkeys(result.touched, result))
@@ -79,6 +81,20 @@ def compact(table: Table, choose: Chooser = pick_all, at_once: int | None = None
         f"Compaction of table {table.name} met a newer commit in the same buckets {MAX_ATTEMPTS} times.",
         "The table is unchanged; compact when fewer writers are at work.",
     )
+
+
+def _caught_up(
+    table: Table, snapshot: Snapshot, merged: Mapping[BucketId, BucketResult], at_once: int | None
+) -> dict[BucketId, BucketResult]:
+    """Returns what was merged, with the rows marked that writes have superseded up to the snapshot."""
+    live = {b: r for b, r in merged.items() if all(is_live(f, snapshot.files) for f in r.removed)}
+    found = [overtaken(r, snapshot.files) for b, r in merged.items() if b not in live]
+    jobs = [job for job in found if job is not None]
+    layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
+    task = NumberedTask.of(layout, catch_up, jobs)
+    for result in run_numbered(table, task, min(len(jobs), at_once or len(jobs))):
+        live.update(dict.fromkeys(result.touched, result))  # none, where rows were not found
+    return live
 
 
 def merge_units(

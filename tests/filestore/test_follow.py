@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lakekit.filestore import merge, runs
-from lakekit.filestore.follow import follow, moved
+from lakekit.filestore.follow import catch_up, follow, moved, overtaken
 from lakekit.filestore.result import BucketResult
 from lakekit.storage.actions import AddFile
 from tests.filestore.harness import Bucket
@@ -58,6 +58,47 @@ def test_rows_that_a_compaction_moved_are_marked_in_its_output(
         rows_now = [(str(row["id"]), row["v"]) for row in bucket.rows()]
         assert len(rows_now) == len(dict(rows_now)), "a key is live twice"
         assert dict(rows_now) == model
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_rows_that_writes_superseded_during_a_compaction_are_marked_in_its_output(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "ROW_GROUP_ROWS", 8)
+    monkeypatch.setattr(merge, "BATCH_ROWS", 8)
+    kind, key = KEYS[name]
+    rng = random.Random(6)
+    bucket = Bucket(tmp_path, pa.schema([("id", kind), ("v", pa.int64())]), ["id"])
+    model: dict[str, int] = {}
+
+    def write(step: int) -> None:
+        new = {rng.randrange(80) for _ in range(rng.randrange(1, 30))}
+        gone = {rng.randrange(80) for _ in range(rng.randrange(8))} - new
+        bucket.write([{"id": key(i), "v": step} for i in new], [{"id": key(i), "v": step} for i in gone])
+        model.update({str(key(i)): step for i in new})
+        for i in gone:
+            model.pop(str(key(i)), None)
+
+    caught = 0
+    for step in range(40):
+        write(step)
+        before = list(bucket.files)
+        result = bucket.merge()
+        bucket.files = before  # not committed yet
+        for _ in range(2):  # and overtaken again while it caught up
+            write(step)
+            job = overtaken(result, {f.path: f for f in bucket.files})
+            if job is None:
+                break
+            result = catch_up(bucket.layout, job)
+        else:
+            assert not result.lost_rows
+            bucket.apply(result)
+            caught += 1
+        found = [(str(row["id"]), row["v"]) for row in bucket.rows()]
+        assert len(found) == len(dict(found)), "a key is live twice"
+        assert dict(found) == model
+    assert caught > 20
 
 
 def test_a_row_that_cannot_be_found_again_is_told(tmp_path: Path) -> None:

@@ -66,6 +66,48 @@ def test_every_bucket_is_compacted_however_many_at_once(
     assert contents(table) == {i: min(i // 10, 2) for i in range(60)}
 
 
+def test_writes_during_a_compaction_do_not_make_it_start_again(
+    lake: lakekit.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, model = make(lake), dict.fromkeys(range(100), 0)
+    table.upsert([{"id": i, "v": 0} for i in range(100)])
+    table.upsert([{"id": i, "v": 1} for i in range(0, 100, 2)])
+    model.update(dict.fromkeys(range(0, 100, 2), 1))
+    merged, writes = [], iter([range(0, 100, 3), range(0, 100, 5)])
+    real_merge, real_follow = maintenance.merge_units, maintenance._caught_up
+
+    def write_in_between() -> None:
+        keys = next(writes, range(0))
+        if keys:
+            table.upsert([{"id": i, "v": 2} for i in keys])
+            table.delete([{"id": keys[1]}])
+            model.update(dict.fromkeys(keys, 2))
+            del model[keys[1]]
+
+    def merge(*arguments: Any) -> Any:
+        done = real_merge(*arguments)
+        merged.extend(done)
+        write_in_between()
+        return done
+
+    def follow(*arguments: Any) -> Any:
+        done = real_follow(*arguments)
+        if merged:
+            write_in_between()  # it is overtaken a second time while it catches up
+        return done
+
+    monkeypatch.setattr(maintenance, "merge_units", merge)
+    monkeypatch.setattr(maintenance, "_caught_up", follow)
+    done = table.compact()
+    assert len(merged) == 2  # each bucket once
+    assert not done.skipped
+    assert contents(table) == model
+    assert contents(table, done.version - 1) == model
+    assert table.changes(since=done.version, until=done.version).count() == 0
+    table.upsert([{"id": i, "v": 3} for i in range(50)])
+    assert contents(table) == model | dict.fromkeys(range(50), 3)
+
+
 def test_compaction_in_the_background_follows_commits(lake: lakekit.Lake) -> None:
     table = make(lake, auto=True)
     for step in range(6):
