@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from lakekit.catalog import Catalog
+    from lakekit.ingest.ingestion import Ingestion
     from lakekit.logstore.clients import LogClients
     from lakekit.session.runner import Runner
     from lakekit.skipping.report import SkippingReport
@@ -36,6 +37,7 @@ class Lake:
         log_file: what the local Spark logs, or None where lakekit did not start it.
         settings: options that ``SET lake.… = …`` gave the session, under their stored names.
         log_settings: settings ``lake.log.…`` of `lakekit.connect(config=...)`, under their full names.
+        ingestions: what `Table.write_stream()` returned in this process, oldest first.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Lake:
         self.log_file = log_file
         self.settings: dict[str, str] = {}
         self.log_settings: dict[str, str] = {}
+        self.ingestions: list[Ingestion] = []
         self._close_hooks: list[Callable[[], object]] = []
 
     @property

@@ -275,7 +275,9 @@ def write_stream(
     if not available_now and not _log_first(table):
         trigger = {"processingTime": f"{interval} seconds"}
     place = checkpoint or f"{table.root}/_streams/{name}"
-    return Ingestion(table, rows, place, Plan(interval, patience, trigger)).start()
+    ingestion = Ingestion(table, rows, place, Plan(interval, patience, trigger)).start()
+    table.lake.ingestions.append(ingestion)
+    return ingestion
 
 
 def _log_first(table: Table) -> bool:

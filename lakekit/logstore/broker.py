@@ -75,6 +75,10 @@ class EmbeddedBroker:
                     "Make the warehouse writable, or give the table the address of another Kafka.",
                 ) from error
 
+    def running(self) -> str | None:
+        """Returns its address if it runs; starts nothing."""
+        return _answering(self.folder / "address")
+
     def leave(self) -> None:
         """Gives up the share; with the last one the broker stops."""
         with self._lock:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import datetime as dt
 import html
+import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -46,7 +48,7 @@ class ResultTable:
     @property
     def note(self) -> str:
         """The line under the table: how many rows, whether there is more, and how long it took."""
-        count = _counted(len(self.rows), "row")
+        count = counted(len(self.rows), "row")
         shown = f"first {count}, there is more (--limit N shows more)" if self.more else count
         return f"{shown} · {duration(self.seconds)}"
 
@@ -81,7 +83,40 @@ class ResultTable:
 
     def _numeric(self) -> list[bool]:
         """Tells of each column whether it holds numbers."""
-        return [_is_numeric([row[i] for row in self.rows]) for i in range(len(self.columns))]
+        return [is_numeric([row[i] for row in self.rows]) for i in range(len(self.columns))]
+
+
+@dataclass(frozen=True)
+class PlainText:
+    """Text that is shown as it is, in a font whose letters are equally wide."""
+
+    content: str
+
+    def __repr__(self) -> str:
+        return self.content
+
+
+@dataclass(frozen=True)
+class JsonRows:
+    """The rows of a result as JSON, one object each; of columns with one name, the later ones get a number."""
+
+    table: ResultTable
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return {"application/json": self.records(), "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        lines = ",\n".join(" " + json.dumps(r, ensure_ascii=False) for r in self.records())
+        return f"[\n{lines}\n]\n{self.table.note}" if lines else f"[]\n{self.table.note}"
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows; dates, times, decimals and bytes are text."""
+        seen: Counter[str] = Counter()
+        names = []
+        for name in self.table.columns:
+            seen[name] += 1
+            names.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+        return [{n: plain(v) for n, v in zip(names, row, strict=True)} for row in self.table.rows]
 
 
 @dataclass(frozen=True)
@@ -107,15 +142,16 @@ def commit_note(commit: Mapping[str, Any]) -> str:
     for kind in ("inserted", "updated", "deleted", "late"):
         if count := commit[f"rows_{kind}"]:
             what = "late and ignored" if kind == "late" else kind
-            parts.append(f"{_counted(count, 'row')} {what}")
+            parts.append(f"{counted(count, 'row')} {what}")
     if count := commit["files_added"]:
-        parts.append(f"{_counted(count, 'file')} added ({format_bytes(commit['bytes_added'])})")
+        parts.append(f"{counted(count, 'file')} added ({format_bytes(commit['bytes_added'])})")
     if count := commit["files_removed"]:
-        parts.append(f"{_counted(count, 'file')} removed")
+        parts.append(f"{counted(count, 'file')} removed")
     return " · ".join(parts)
 
 
-def _counted(count: int, what: str) -> str:
+def counted(count: int, what: str) -> str:
+    """Says a number of things: ``1 row``, ``2,000 rows``."""
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
@@ -162,6 +198,21 @@ def text(value: Any) -> str:
     return str(value)
 
 
+def plain(value: Any) -> Any:
+    """Returns a value of a row as JSON has it."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else text(value)
+    if isinstance(value, dict):
+        return {text(k): plain(v) for k, v in value.items()}
+    if hasattr(value, "asDict"):
+        return {k: plain(v) for k, v in value.asDict().items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    return text(value)
+
+
 def _html_cell(value: Any, align: str) -> str:
     shown = text(value)
     style = _CELL.format(align=align, wrap="pre" if len(shown) <= _MAX_TEXT_CELL else _LONG_CELL)
@@ -177,7 +228,8 @@ def _one_line(value: str) -> str:
     return flat if len(flat) <= _MAX_TEXT_CELL else flat[: _MAX_TEXT_CELL - 1] + "…"
 
 
-def _is_numeric(values: Sequence[Any]) -> bool:
+def is_numeric(values: Sequence[Any]) -> bool:
+    """Tells whether values, of which some may be None, are numbers."""
     known = [v for v in values if v is not None]
     return bool(known) and all(
         isinstance(v, (int, float, Decimal)) and not isinstance(v, bool) for v in known

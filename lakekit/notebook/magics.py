@@ -6,6 +6,7 @@ import datetime as dt
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo
@@ -14,9 +15,12 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from IPython.display import display
 
 from lakekit.errors import LakeError, QueryError
-from lakekit.notebook.display import Note, ResultTable, commit_note, duration
-from lakekit.notebook.options import OPTIONS, parse_cell, parse_line
+from lakekit.notebook import verbs
+from lakekit.notebook.display import JsonRows, Note, PlainText, ResultTable, commit_note, counted, duration
+from lakekit.notebook.options import OPTIONS, Options, parse_cell, parse_line
+from lakekit.notebook.progress import Progress
 from lakekit.notebook.running import run_cancellable
+from lakekit.session.connect import open_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +41,14 @@ The lake is that of the last lakekit.connect(); without one, it is opened with t
 never pasted. With several statements each shows its own result.
 
 Options (only on the magic's own line):
-    NAME <<             the same as --into NAME
+    NAME <<  the same as --into NAME
+"""
+
+_VERBS_HELP = """Does one thing with the lake that is open, without SQL.
+
+    %lake VERB [arguments]
+
+Verbs:
 """
 
 
@@ -53,49 +64,64 @@ class LakeMagics(Magics):
         statements = _statements(text if cell is None else f"\n{text}")
         if not statements:
             raise QueryError("There is no SQL to run.", f"For help: {'%' if cell is None else '%%'}lakesql?")
-        lake = _open_lake()
+        lake = open_lake()
         for number, statement in enumerate(statements, start=1):
             params = self._bind(statement, options.params)
-            into = options.into if number == len(statements) else None
-            self._run(lake, statement, params, options.limit, into)
+            is_last = number == len(statements)
+            self._run(lake, statement, params, options if is_last else replace(options, into=None))
 
     lakesql.__doc__ = _HELP + "\n".join(f"    {name} {text}" for name, text in OPTIONS.items())
 
     @no_var_expand
     @line_magic
+    def lake(self, line: str) -> object:  # noqa: D102 (set below: it lists the verbs)
+        return self._do(line)
+
+    lake.__doc__ = _VERBS_HELP + "\n".join(f"    {verb.usage}: {verb.help}" for verb in verbs.VERBS.values())
+
+    @no_var_expand
+    @line_magic
     def lakemode(self, line: str) -> None:
-        """Chooses where queries read tables that have a log: ``%lakemode log`` or ``%lakemode file``.
+        """Chooses where queries read tables that have a log: the same as ``%lake mode``.
 
         In mode log a SELECT has the files with the log's newer changes over them; in mode file, the default, the
         files alone. Without a word it says which it is. The same as ``SET lake.read.mode = …``.
         """
-        lake, mode = _open_lake(), line.strip().lower()
-        rows = lake.sql(f"SET lake.read.mode = {mode}" if mode else "SET lake.read.mode").collect()
-        now = "log: the files, with the log's newer changes over them" if rows[0].value == "log" else "file"
-        _show(Note(f"Queries read mode {now}"))
+        self._do(f"mode {line}")
+
+    def _do(self, line: str) -> object:
+        result = verbs.run(line, self._variables)
+        if not isinstance(result, (Note, ResultTable)):
+            return result  # a handle or a widget, which the notebook may want to keep
+        display(result)  # type: ignore[no-untyped-call]
+        return None
 
     @property
     def _variables(self) -> dict[str, Any]:
         return self.shell.user_ns  # type: ignore[union-attr]
 
-    def _run(
-        self, lake: Lake, statement: str, params: Mapping[str, Any], limit: int, into: str | None
-    ) -> None:
-        started = time.monotonic()
-        if into is not None:
-            frame = _run_safely(lake, statement, lambda: lake.sql(statement, **params))
-            self._variables[into] = frame
-            _show(Note(f"{into}: Spark DataFrame ({', '.join(frame.columns)}) · nothing was fetched"))
-            return
-        columns, rows = _run_safely(
-            lake, statement, lambda: _fetch(lake, lake.sql(statement, **params), limit)
-        )
-        seconds = time.monotonic() - started
-        said = _in_words(statement, columns, rows)
-        if said is None:
-            _show(ResultTable(columns, rows[:limit], len(rows) > limit, seconds))
-        else:
-            _show(Note(f"{said} · {duration(seconds)}"))
+    def _run(self, lake: Lake, statement: str, params: Mapping[str, Any], options: Options) -> None:
+        progress, started = Progress(), time.monotonic()
+
+        def run(work: Callable[[], T]) -> T:
+            return _run_safely(lake, statement, lambda: _reading(options, statement, work), options, progress)
+
+        try:
+            if options.explain:
+                result: object = run(lambda: lake.explain(statement.strip(), **params))
+            elif options.into is not None:
+                frame = run(lambda: lake.sql(statement, **params))
+                self._variables[options.into] = frame
+                names = ", ".join(frame.columns)
+                result = Note(f"{options.into}: Spark DataFrame ({names}) · nothing was fetched")
+            else:
+                columns, rows = run(lambda: _fetch(lake, lake.sql(statement, **params), options.limit))
+                result = _result(statement, columns, rows, time.monotonic() - started, options)
+        except BaseException:
+            progress.fail()
+            raise
+        for each in result if isinstance(result, list) else [result]:
+            progress.end(each)
 
     def _bind(self, statement: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the values of the names that stand in the statement."""
@@ -115,18 +141,51 @@ class LakeMagics(Magics):
         return bound
 
 
-def _show(result: ResultTable | Note) -> None:
-    display(result)  # type: ignore[no-untyped-call]
+def _result(
+    statement: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], seconds: float, options: Options
+) -> object:
+    """Returns what a cell shows of the rows that were fetched, one more than the limit if there is more."""
+    said = _in_words(statement, columns, rows)
+    if said is not None:
+        return Note(f"{said} · {duration(seconds)}")
+    table = ResultTable(columns, rows[: options.limit], len(rows) > options.limit, seconds)
+    if options.chart is not None:
+        from lakekit.notebook.charts import chart
+
+        return [chart(columns, table.rows, options.chart), Note(table.note)]
+    if options.display == "none":
+        more = "more than " if table.more else ""
+        return Note(f"{more}{counted(len(table.rows), 'row')}, not shown · {duration(seconds)}")
+    if options.display == "plain":
+        return PlainText(repr(table))
+    return JsonRows(table) if options.display == "json" else table
+
+
+def _reading(options: Options, statement: str, work: Callable[[], T]) -> T:
+    """Does work with the read mode and the version that the magic's line asked for."""
+    if options.at is None and options.mode is None:
+        return work()
+    from lakekit.sql.context import Reads, reading
+
+    if options.at is not None and not _is_query(statement):
+        raise QueryError("--at is for queries, and this statement is none.", "Leave --at out.")
+    with reading(Reads(options.mode, options.at)):
+        return work()
+
+
+def _is_query(statement: str) -> bool:
+    from lakekit.sql.lexer import tokenize
+    from lakekit.sql.statement import QUERY_STARTS
+
+    first = tokenize(statement)[0]
+    return first.keyword in QUERY_STARTS or first.at("(")
 
 
 def _in_words(statement: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str | None:
     """Returns the result of a write or a definition in words; None for rows that are to be shown."""
     from lakekit.sql.frames import COMMIT_SCHEMA, STATUS_SCHEMA
-    from lakekit.sql.lexer import tokenize
-    from lakekit.sql.statement import QUERY_STARTS
 
-    first = tokenize(statement)[0]
-    if first.keyword in QUERY_STARTS or first.at("("):
+    if _is_query(statement):
         return None
     if not columns:
         return "done"
@@ -147,13 +206,6 @@ def _statements(text: str) -> list[str]:
     return [re.sub(r"\S", " ", text[:start]) + text[start:end] for start, end in split_spans(text)]
 
 
-def _open_lake() -> Lake:
-    from lakekit.session.connect import connect, current
-
-    lake = current()
-    return connect() if lake is None or lake.stopped else lake
-
-
 def _fetch(lake: Lake, frame: DataFrame, limit: int) -> tuple[list[str], list[list[Any]]]:
     """Returns the column names and at most limit + 1 rows, in one Spark job."""
     columns = list(frame.columns)
@@ -172,10 +224,10 @@ def _fetch(lake: Lake, frame: DataFrame, limit: int) -> tuple[list[str], list[li
     return columns, rows
 
 
-def _run_safely(lake: Lake, statement: str, work: Callable[[], T]) -> T:
+def _run_safely(lake: Lake, statement: str, work: Callable[[], T], options: Options, progress: Progress) -> T:
     """Runs Spark work; whatever fails is a LakeError that points at its place in the statement."""
     try:
-        return run_cancellable(lake.spark, work)
+        return run_cancellable(lake.spark, work, timeout=options.timeout, tell=progress.show)
     except LakeError:
         raise
     except Exception as error:

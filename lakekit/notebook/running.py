@@ -1,11 +1,15 @@
-"""Runs Spark work so that the stop button ends it at once and the session stays usable."""
+"""Runs Spark work so that the stop button or a time limit ends it at once and the session stays usable."""
 
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from lakekit.errors import QueryError
+from lakekit.notebook.progress import ClassicTasks, RemoteTasks, Tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -13,7 +17,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _POLL_SECONDS = 0.1
+_TELL_SECONDS = 0.5
 _PATIENCE_SECONDS = 15
+_GROUP = "spark.jobGroup.id"
 
 
 class QueryInterrupted(KeyboardInterrupt):
@@ -23,25 +29,58 @@ class QueryInterrupted(KeyboardInterrupt):
         return [str(self)]
 
 
-def run_cancellable(spark: SparkSession, work: Callable[[], T]) -> T:
+def run_cancellable(
+    spark: SparkSession,
+    work: Callable[[], T],
+    *,
+    timeout: float | None = None,
+    tell: Callable[[Tasks], None] | None = None,
+) -> T:
     """Runs `work` and returns its result; a KeyboardInterrupt cancels its Spark jobs.
 
     The work runs in a thread of its own, because an interrupt in the middle of a reply from the JVM breaks
     that thread's connection, and with it the tags by which jobs are found.
 
+    Args:
+        spark: the session that does the work.
+        work: what to run.
+        timeout: seconds after which the jobs are cancelled.
+        tell: is called about twice a second with the tasks of the work.
+
     Raises:
         QueryInterrupted: after the jobs were cancelled.
+        QueryError: if the time was up.
     """
     task = _Task(spark, work)
     task.start()
+    deadline = None if timeout is None else time.monotonic() + timeout
     try:
-        # A wait without a timeout could not be interrupted on every platform.
-        while not task.done.wait(_POLL_SECONDS):
-            pass
+        if not _wait(task, deadline, tell):
+            task.cancel()
+            raise QueryError(
+                f"The statement was cancelled: it had not ended after {timeout:g} s.",
+                "Give it more time with --timeout, or read less; --explain shows what it reads.",
+            )
     except KeyboardInterrupt:
         task.cancel()
         raise QueryInterrupted(task.epitaph()) from None
+    finally:
+        task.close()
     return task.result()
+
+
+def _wait(task: _Task[T], deadline: float | None, tell: Callable[[Tasks], None] | None) -> bool:
+    """Waits for the end of a task; False if the deadline passes before."""
+    told = time.monotonic()
+    # A wait without a timeout could not be interrupted on every platform.
+    while not task.done.wait(_POLL_SECONDS):
+        now = time.monotonic()
+        if deadline is not None and now > deadline:
+            return False
+        if tell is not None and now - told > _TELL_SECONDS:
+            told = now
+            tell(task.tasks())
+    return True
 
 
 class _Task(Generic[T]):
@@ -54,6 +93,7 @@ class _Task(Generic[T]):
         self._value: T | None = None
         self._error: BaseException | None = None
         self._classic = not type(spark).__module__.startswith("pyspark.sql.connect")
+        self._counter: ClassicTasks | RemoteTasks | None = None
         self.done = threading.Event()
         # Job groups and tags of the cell go with it; PySpark returns the session where threads share them anyway.
         inherit = inheritable_thread_target(spark)
@@ -61,12 +101,15 @@ class _Task(Generic[T]):
         self._thread = threading.Thread(target=target, name=self._tag, daemon=True)
 
     def start(self) -> None:
+        if not self._classic:
+            self._counter = RemoteTasks(self._spark)
         self._thread.start()
 
     def _run(self) -> None:
         try:
             if self._classic:
                 self._spark.sparkContext.addJobTag(self._tag)
+                self._counter = ClassicTasks(self._spark, self._group())
             else:
                 self._spark.addTag(self._tag)
             self._value = self._work()
@@ -74,6 +117,23 @@ class _Task(Generic[T]):
             self._error = error
         finally:
             self.done.set()
+
+    def _group(self) -> str:
+        """Returns the job group of this thread: that of the cell, or one of its own."""
+        context = self._spark.sparkContext
+        group = context.getLocalProperty(_GROUP)
+        if group is None:
+            context.setLocalProperty(_GROUP, self._tag)
+        return group or self._tag
+
+    def tasks(self) -> Tasks:
+        """Returns how many of Spark's tasks are done."""
+        return Tasks(0, 0) if self._counter is None else self._counter.count()
+
+    def close(self) -> None:
+        """Stops to count."""
+        if self._counter is not None:
+            self._counter.close()
 
     def cancel(self) -> None:
         """Cancels until the work has ended: it may be between two jobs."""

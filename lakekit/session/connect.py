@@ -88,6 +88,11 @@ def current() -> Lake | None:
         return _open[0] if _open else None
 
 
+def open_lake() -> Lake:
+    """Returns the Lake that is open in this process; without one, opens that of the warehouse ``./warehouse``."""
+    return current() or connect()
+
+
 def normalise(warehouse: str | os.PathLike[str] | None, remote: str | None) -> str | None:
     """Returns the warehouse as an absolute path or a URI, without a slash at its end.
 

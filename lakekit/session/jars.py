@@ -55,10 +55,8 @@ def resolve(coordinates: Sequence[str]) -> list[Path]:
     Raises:
         SetupError: if a jar is not cached and cannot be downloaded, or the cache cannot be written.
     """
-    wanted = sorted(coordinates)
-    key = hashlib.sha256("\n".join(wanted).encode()).hexdigest()[:16]
-    cache = cache_dir()
-    listing = cache / "resolved" / f"{key}.json"
+    wanted, cache = sorted(coordinates), cache_dir()
+    listing = _listing(wanted, cache)
     if jars := _read_listing(listing, cache):
         return jars
     try:
@@ -76,6 +74,17 @@ def resolve(coordinates: Sequence[str]) -> list[Path]:
             "Set LAKEKIT_CACHE to a folder that can be written.",
         ) from error
     return jars
+
+
+def cached(coordinates: Sequence[str]) -> list[Path]:
+    """Returns the jars of Maven coordinates that an earlier `resolve` has left; empty if one of them is missing."""
+    cache = cache_dir()
+    return _read_listing(_listing(sorted(coordinates), cache), cache)
+
+
+def _listing(wanted: Sequence[str], cache: Path) -> Path:
+    key = hashlib.sha256("\n".join(wanted).encode()).hexdigest()[:16]
+    return cache / "resolved" / f"{key}.json"
 
 
 def not_in_spark(jars: Sequence[Path]) -> list[Path]:

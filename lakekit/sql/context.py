@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -18,6 +20,7 @@ from lakekit.errors import (
     UnsupportedTableError,
 )
 from lakekit.names import TableName, quote, split_name
+from lakekit.options import PREFIX
 from lakekit.properties import FORMAT_VERSION
 from lakekit.sql import parameters
 from lakekit.sql.failures import translate
@@ -39,6 +42,32 @@ _KEPT_VIEWS = 32
 _views: WeakKeyDictionary[Lake, deque[str]] = WeakKeyDictionary()
 
 
+@dataclass(frozen=True)
+class Reads:
+    """How tables are read where the SQL does not say it itself.
+
+    Attributes:
+        mode: the read mode, "file" or "log", before that of the session.
+        at: the version, or the time as text.
+    """
+
+    mode: str | None = None
+    at: int | str | None = None
+
+
+_reads: ContextVar[Reads | None] = ContextVar("lakekit_reads", default=None)
+
+
+@contextlib.contextmanager
+def reading(reads: Reads) -> Iterator[None]:
+    """Makes the statements that this thread runs inside read that way."""
+    token = _reads.set(reads)
+    try:
+        yield
+    finally:
+        _reads.reset(token)
+
+
 class Context:
     """One statement on its way: the lake, its parameters, and what was found out.
 
@@ -46,6 +75,7 @@ class Context:
         lake: the lake.
         params: values of the parameters.
         source: everything the user wrote, for the places in errors.
+        reads: how tables are read where the SQL does not say it.
     """
 
     def __init__(self, lake: Lake, params: Mapping[str, Any], source: str) -> None:
@@ -53,12 +83,19 @@ class Context:
         self.lake = lake
         self.params = params
         self.source = source
+        self.reads = _reads.get() or Reads()
         self._tables: dict[tuple[str, ...], Table | None] = {}
 
     @property
     def settings(self) -> dict[str, str]:
         """The options that SET gave the session, under stored names."""
         return self.lake.settings
+
+    @property
+    def reading_settings(self) -> dict[str, str]:
+        """The options for a table that is read."""
+        own = {} if self.reads.mode is None else {f"{PREFIX}read.mode": self.reads.mode}
+        return {**self.settings, **own}
 
     # Running SQL
 

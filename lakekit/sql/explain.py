@@ -16,7 +16,7 @@ from lakekit.sql.context import Context
 from lakekit.sql.lexer import split_spans
 from lakekit.sql.rewrite import find, rewrite
 from lakekit.sql.scanner import scan
-from lakekit.sql.statement import Statement
+from lakekit.sql.statement import QUERY_STARTS, Statement
 from lakekit.sql.text import SqlText
 
 if TYPE_CHECKING:
@@ -62,11 +62,20 @@ def explain(lake: Lake, query: str, params: Mapping[str, Any]) -> SkippingReport
 
 
 def reports(context: Context, sql: SqlText) -> list[SkippingReport]:
-    """Returns the reports of all tables of the lake that a query reads, after Spark has checked the query."""
+    """Returns the reports of all tables of the lake that a query reads, after Spark has checked the query.
+
+    Raises:
+        QueryError: if it is no query, or reads no table of the lake.
+    """
+    statement = Statement(sql)
+    if statement.verb not in QUERY_STARTS and not statement.text.startswith("("):
+        raise QueryError(
+            f"Only a query can be explained, and this is none: {statement.text[:80]}", "Give a SELECT."
+        )
     context.sql(rewrite(context, sql))
     text = str(sql)
     made = []
-    for item in find(context, sql, scan(Statement(sql).tokens)):
+    for item in find(context, sql, scan(statement.tokens)):
         if item.system is not None:
             continue
         name, version = str(item.table.name), item.snapshot().version

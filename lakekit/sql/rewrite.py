@@ -105,7 +105,7 @@ def _resolve(context: Context, text: str, scanned: Scan, reference: Reference) -
         return None
     given = hints.parse_hint(reference.hint[0]) if reference.hint else {}
     options = hints.resolve(
-        given, context.settings, table, changes=split is not None and split[1] == "changes"
+        given, context.reading_settings, table, changes=split is not None and split[1] == "changes"
     )
     version = _version(context, text, scanned, reference, options, table)
     return Found(reference, parts, table, split[1] if split else None, options, version)
@@ -124,6 +124,9 @@ def _version(
         span = text[scanned.tokens[first].start : scanned.tokens[stop - 1].end]
         value = _moment(context, span) if not reference.temporal.is_version else context.value(span)
         version, timestamp = (value, None) if reference.temporal.is_version else (None, value)
+    elif version is None and timestamp is None:
+        at = context.reads.at
+        version, timestamp = (at, None) if isinstance(at, int) else (None, at)
     if version is not None:
         if isinstance(version, str) and version.strip().isdigit():
             version = int(version)

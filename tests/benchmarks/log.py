@@ -1,8 +1,9 @@
 """The LogStore measured: ``python -m tests.benchmarks.log``.
 
-*Latency*: a source makes rows by the clock, each of which holds the moment it was due. They are streamed into a table
-that commits to its files every 10 s, and read from its log by `tail()` and by a stream of Spark; latency is the time
-from a row's due moment until the reader has it. *Throughput*: the same batch upserted into a table with a log, into
+*Latency*: a process tells a topic each 10 ms which rows are due, each of which holds that moment. Spark's Kafka source
+streams them into a table that commits to its files every 10 s, and `tail()` or a stream of Spark reads its log; latency
+is the time from a row's due moment until the reader has it. *Throughput*: the same batch upserted into a table with a
+log, into
 one without, and sent as JSON by Spark's own Kafka sink, in one run.
 """
 
@@ -10,18 +11,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
+import multiprocessing
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 import lakekit
 from lakekit.session import jars, versions
@@ -31,7 +33,7 @@ from .report import replace_between
 from .run import HERE, Settings, machine
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql import DataFrame
 
     from lakekit.lake import Lake
     from lakekit.table.table import Table
@@ -41,62 +43,26 @@ SCHEMA = "id BIGINT NOT NULL, due BIGINT, name STRING, a BIGINT, b BIGINT, c DOU
 OPTIONS = {"log-store.enabled": True, "log-store.address": "embedded"}
 
 
-class Clock(DataSource):
-    """Makes `rate` rows a second; row i is due i / rate seconds after the start."""
-
-    @classmethod
-    def name(cls) -> str:
-        """The name of the source."""
-        return "clock"
-
-    def schema(self) -> str:
-        """The columns of the rows."""
-        return "id BIGINT, due BIGINT, name STRING, a BIGINT, b BIGINT, c DOUBLE"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """The reader."""
-        return ClockReader(self.options)
+FEED_TICK_S = 0.01
+WARM_UP_S = 15
+"""Until the first row is due: both streams are at work by then."""
+PATIENCE_S = 30
 
 
-class Rows(InputPartition):
-    """Numbers of rows."""
+def feed(servers: str, topic: str, begin: float, rate: int, seconds: int) -> None:
+    """Tells a topic, in a process of its own, which rows are due: row i is due i / rate seconds after `begin`."""
 
-    def __init__(self, start: int, stop: int) -> None:
-        self.start, self.stop = start, stop
+    async def work() -> None:
+        async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
+            sent = 0
+            while sent < rate * seconds:
+                await asyncio.sleep(FEED_TICK_S)
+                due = min(rate * seconds, max(0, int((time.time() - begin) * rate)))
+                if due > sent:
+                    await producer.send_and_wait(topic, f"{sent},{due - 1}".encode())
+                    sent = due
 
-
-class ClockReader(DataSourceStreamReader):
-    """Reads the rows that are due."""
-
-    def __init__(self, options: dict[str, str]) -> None:
-        self.begin, self.rate = float(options["begin"]), int(options["rate"])
-        self.limit, self.keys = int(options["limit"]), int(options["keys"])
-
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """The first row."""
-        return {"row": 0}
-
-    def latestOffset(self) -> dict[str, int]:  # noqa: N802
-        """The row that is due next."""
-        return {"row": min(self.limit, max(0, int((time.time() - self.begin) * self.rate)))}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """All in one."""
-        return [Rows(start["row"], end["row"])] if start["row"] < end["row"] else []
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a range of numbers."""
-        numbers = range(partition.start, partition.stop)
-        yield pa.RecordBatch.from_pydict(
-            {
-                "id": [number * 7919 % self.keys for number in numbers],
-                "due": [int((self.begin + number / self.rate) * 1e6) for number in numbers],
-                "name": [f"name of row {number}" for number in numbers],
-                "a": list(numbers),
-                "b": [number * 3 for number in numbers],
-                "c": [number / 7 for number in numbers],
-            }
-        )
+    asyncio.run(work())
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -117,14 +83,17 @@ def main(arguments: list[str] | None = None) -> int:
         )
         config = settings.spark(Path(folder)) | {"spark.jars": ",".join(map(str, kafka))}
         with lakekit.connect(warehouse=f"{folder}/warehouse", config=config) as lake:
-            lake.spark.dataSource.register(Clock)
             rates = [int(rate) for rate in options.rates.split(",")]
             results: dict[str, Any] = {
                 "machine": machine(settings),
                 "keys": options.keys,
                 "batch": options.batch,
             }
-            results["latency"] = [latency(lake, rate, options.seconds, options.keys) for rate in rates]
+            results["latency"] = [
+                latency(lake, rate, options.seconds, options.keys, reader)
+                for rate in rates
+                for reader in ("tail", "spark")
+            ]
             results["throughput"] = throughput(lake, options.batch)
     out: Path = options.out or HERE / "results" / "log.json"
     out.write_text(json.dumps(results, indent=1) + "\n")
@@ -135,57 +104,89 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def latency(lake: Lake, rate: int, seconds: int, keys: int) -> dict[str, Any]:
-    """Measures one rate; figures are in milliseconds."""
-    table = lake.create_table(
-        f"latency_{rate}",
-        SCHEMA,
-        primary_key=["id"],
-        properties={**OPTIONS, "log-store.topic": f"latency.{rate}"},
-    )
+def latency(lake: Lake, rate: int, seconds: int, keys: int, reader: str) -> dict[str, Any]:
+    """Measures one rate with one reader at work, "tail" or "spark"; figures are in milliseconds."""
+    name = f"{reader}_{rate}"
+    properties = {**OPTIONS, "log-store.topic": name}
+    table = lake.create_table(name, SCHEMA, primary_key=["id"], properties=properties)
     first = lake.spark.range(keys).selectExpr("id", "0L due", "'' name", "0L a", "0L b", "0D c")
     table.emitting("file").upsert(first)
-    by_spark: list[tuple[int, float]] = []
-
-    def keep(rows: Any, _: int) -> None:
-        now, dues = time.time(), rows.select("due").toArrow().column("due").to_pylist()
-        by_spark.extend((due, now) for due in dues)
-
-    with tempfile.TemporaryDirectory() as checkpoint:
-        stream = table.read_stream("log").writeStream.foreachBatch(keep)
-        query = stream.option("checkpointLocation", checkpoint).start()
-        begin = time.time() + 15  # both streams are at work by then
-        clock = lake.spark.readStream.format("clock")
-        options = {"begin": begin, "rate": rate, "limit": rate * seconds, "keys": keys}
-        rows = clock.options(**options).load()
-        by_tail: list[tuple[int, float]] = []
-        tailing = threading.Thread(target=lambda: asyncio.run(_tail(table, by_tail, rate * seconds)))
-        tailing.start()
-        ingestion = table.write_stream(rows, interval=10)
-        tailing.join()
-        deadline = time.monotonic() + 30
-        while len(by_spark) < rate * seconds and time.monotonic() < deadline:
-            time.sleep(0.1)
+    servers = TableLog.of(table).target.connection.servers
+    asyncio.run(_topic(servers, f"feed.{name}"))
+    begin = time.time() + WARM_UP_S
+    ingestion = table.write_stream(_source(lake, servers, name, begin, rate, keys), interval=10)
+    received: list[tuple[int, float]] = []
+    arguments = (servers, f"feed.{name}", begin, rate, seconds)
+    source = multiprocessing.get_context("spawn").Process(target=feed, args=arguments)
+    source.start()
+    try:
+        deadline = begin + seconds + PATIENCE_S
+        (_read_tail if reader == "tail" else _read_stream)(table, received, rate * seconds, deadline)
+    finally:
         ingestion.stop()
-        query.stop()
+        source.join()
     status = ingestion.status
     return {
         "rate": rate,
-        "tail": _percentiles(by_tail, begin + seconds / 4),
-        "spark": _percentiles(by_spark, begin + seconds / 4),
-        "received": [len(by_tail), len(by_spark)],
-        "ack": median(status.log_latency_ms),
+        "reader": reader,
+        **_percentiles(received, begin + seconds / 4),
+        "received": len(received),
+        "sent": median(status.log_latency_ms),
         "commits": [commit.duration_ms for commit in status.commits],
     }
 
 
-async def _tail(table: Table, received: list[tuple[int, float]], wanted: int) -> None:
-    async with table.tail("latest") as tail:
-        async for change in tail:
-            if change.kind in ("+I", "+U"):
-                received.append((change.row["due"], time.time()))
-                if len(received) == wanted:
-                    return
+async def _topic(servers: str, name: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
+    await admin.start()
+    try:
+        await admin.create_topics([NewTopic(name, 1, 1)])
+    finally:
+        await admin.close()
+
+
+def _source(lake: Lake, servers: str, name: str, begin: float, rate: int, keys: int) -> DataFrame:
+    """Returns the rows that are due, as a stream; a record of the topic names a range of them."""
+    kafka = lake.spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
+    ranges = kafka.option("subscribe", f"feed.{name}").option("startingOffsets", "earliest").load()
+    numbers = ranges.selectExpr("split(cast(value as string), ',') r").selectExpr(
+        "explode(sequence(cast(r[0] as bigint), cast(r[1] as bigint))) n"
+    )
+    return numbers.selectExpr(
+        f"n * 7919 % {keys} id",
+        f"cast({begin * 1e6:.0f} + n * 1000000D / {rate} as bigint) due",
+        "concat('name of row ', n) name",
+        "n a",
+        "n * 3 b",
+        "n / 7 c",
+    )
+
+
+def _read_tail(table: Table, received: list[tuple[int, float]], wanted: int, deadline: float) -> None:
+    async def work() -> None:
+        async with table.tail("latest") as tail:
+            async for change in tail:
+                if change.kind in ("+I", "+U"):
+                    received.append((change.row["due"], time.time()))
+                    if len(received) == wanted:
+                        return
+
+    with contextlib.suppress(TimeoutError):
+        asyncio.run(asyncio.wait_for(work(), deadline - time.time()))
+
+
+def _read_stream(table: Table, received: list[tuple[int, float]], wanted: int, deadline: float) -> None:
+    def keep(rows: Any, _: int) -> None:
+        found = rows.where("_change_kind in ('+I', '+U')").select("due").toArrow().column("due").to_pylist()
+        now = time.time()
+        received.extend((due, now) for due in found)
+
+    with tempfile.TemporaryDirectory() as checkpoint:
+        stream = table.read_stream("log").writeStream.foreachBatch(keep)
+        query = stream.option("checkpointLocation", checkpoint).start()
+        while len(received) < wanted and time.time() < deadline:
+            time.sleep(0.1)
+        query.stop()
 
 
 def _percentiles(received: Sequence[tuple[int, float]], after: float) -> dict[str, float]:
@@ -229,23 +230,18 @@ def report(results: dict[str, Any]) -> str:
     keys, batch, place = results["keys"], results["batch"], results["machine"]
     size = f"{place['cores']} cores, {place['memory_bytes'] / 2**30:.0f} GiB"
     lines = [
-        f"{place['processor']}, {size}, {place['system']}. Readers and ingestion share one Spark and one Python.",
+        f"{place['processor']}, {size}, {place['system']}. Reader and ingestion share one Spark and one Python.",
         "",
         f"Latency from a row's due moment, updates of {keys:,} keys, a commit to the files every 10 s:",
         "",
-        "| rows/s | `tail()` p50 | p99 | Spark stream p50 | p99 | commits to the files, median |",
-        "| --: | --: | --: | --: | --: | --: |",
+        "| rows/s | reader | p50 | p99 | micro-batch to Kafka, median | commits to the files, median |",
+        "| --: | --- | --: | --: | --: | --: |",
     ]
     for one in results["latency"]:
-        figures = [
-            one["tail"].get("p50"),
-            one["tail"].get("p99"),
-            one["spark"].get("p50"),
-            one["spark"].get("p99"),
-        ]
-        shown = [f"{value:,.0f} ms" if value is not None else "" for value in figures]
-        commits = f"{median(one['commits']):,.0f} ms" if one["commits"] else ""
-        lines.append(f"| {one['rate']:,} | {' | '.join(shown)} | {commits} |")
+        reader = "`tail()`" if one["reader"] == "tail" else "Spark stream"
+        commits = median(one["commits"]) if one["commits"] else None
+        shown = [_ms(value) for value in (one.get("p50"), one.get("p99"), one["sent"], commits)]
+        lines.append(f"| {one['rate']:,} | {reader} | {' | '.join(shown)} |")
     lines += [
         "",
         f"Throughput of an upsert of {batch:,} rows, warm medians:",
@@ -258,6 +254,10 @@ def report(results: dict[str, Any]) -> str:
         f"| {name} | {each:,.0f} | {each / alone:.2f} |" for name, each in results["throughput"].items()
     ]
     return "\n".join(lines)
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f} ms"
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -15,6 +16,8 @@ from pyspark.sql import Row
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from lakekit.errors import InvalidOptionError, QueryError
+from lakekit.notebook import progress
+from lakekit.notebook.options import CHART_LIMIT
 from lakekit.notebook.running import QueryInterrupted
 from lakekit.table.commit import Commit
 
@@ -43,6 +46,25 @@ class Context:
     def cancelJobsWithTag(self, tag):  # noqa: N802
         assert tag == self.tag
         self.cancelled.set()
+
+    def getLocalProperty(self, name):  # noqa: N802
+        return None
+
+    def setLocalProperty(self, name, value):  # noqa: N802
+        self.group = value
+
+    def statusTracker(self):  # noqa: N802
+        return self
+
+    def getJobIdsForGroup(self, group):  # noqa: N802
+        assert group == self.group
+        return [7]
+
+    def getJobInfo(self, job):  # noqa: N802
+        return SimpleNamespace(stageIds=[1, 2])
+
+    def getStageInfo(self, stage):  # noqa: N802
+        return SimpleNamespace(numTasks=10, numCompletedTasks=2 * stage)
 
 
 class Session:
@@ -297,6 +319,99 @@ def test_an_interrupt_cancels_the_jobs_of_the_statement(shell, fake, monkeypatch
     with pytest.raises(QueryInterrupted, match="was cancelled"):
         shell.run_cell_magic("lakesql", "", "SELECT slow")
     assert context.cancelled.is_set()
+
+
+def test_a_statement_that_takes_too_long_is_cancelled(shell, fake):
+    context = fake.spark.sparkContext
+    fake.action = lambda: context.cancelled.wait(30)
+    with pytest.raises(QueryError, match=r"had not ended after 0\.2 s.*--timeout"):
+        shell.run_cell_magic("lakesql", "--timeout 0.2", "SELECT slow")
+    assert context.cancelled.is_set()
+
+
+def test_a_bar_shows_the_tasks_of_a_long_statement_and_gives_way_to_the_result(shell, fake, monkeypatch):
+    monkeypatch.setattr(shell, "kernel", object(), raising=False)
+    monkeypatch.setattr(progress, "PATIENCE_S", 0)
+    bars = []
+    drawn = threading.Event()
+    real = progress.Progress.show
+
+    def show(self, tasks):
+        real(self, tasks)
+        bars.append(self._handle)
+        drawn.set()
+
+    monkeypatch.setattr(progress.Progress, "show", show)
+    fake.action = lambda: drawn.wait(30)
+    shown = cell(shell, "", "SELECT slow")
+    assert "6 of 20 tasks" in shown[0]
+    assert "first 20 rows" in shown[-1]
+    assert len({handle.display_id for handle in bars}) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("--display plain --limit 2", "n\n-\n0\n1\nfirst 2 rows, there is more (--limit N shows more)"),
+        ("--display json --limit 2", '[\n {"n": 0},\n {"n": 1}\n]\nfirst 2 rows'),
+        ("--display none --limit 3", "more than 3 rows, not shown"),
+        ("--display none --limit 60", "50 rows, not shown"),
+    ],
+)
+def test_rows_can_be_shown_in_other_ways(shell, fake, line, expected):
+    (shown,) = cell(shell, line, "SELECT n FROM t")
+    assert shown.startswith(expected)
+
+
+def test_json_keeps_what_json_knows_and_names_every_column(shell, fake):
+    fake.frame = Frame(
+        ["a", "a", "b"], [[None, 1.5, {"k": dt.date(2024, 5, 1)}], [True, float("nan"), [b"\x01", Row(x=1)]]]
+    )
+    with capture_output() as captured:
+        shell.run_cell_magic("lakesql", "--display json", "SELECT 1")
+    assert captured.outputs[0].data["application/json"] == [
+        {"a": None, "a_2": 1.5, "b": {"k": "2024-05-01"}},
+        {"a": True, "a_2": "NaN", "b": ["X'01'", {"x": 1}]},
+    ]
+
+
+def drawn(shell, kind, monkeypatch):
+    """Runs a cell with a chart; returns what it displayed, of which a terminal's shell would show nothing."""
+    shown = []
+    monkeypatch.setattr(progress, "display", shown.append)
+    shell.run_cell_magic("lakesql", f"--chart {kind}", "SELECT 1")
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "trace"), [("bar", "bar"), ("line", "scatter"), ("area", "scatter"), ("scatter", "scatter")]
+)
+def test_a_chart_draws_numbers_over_the_first_column(shell, fake, monkeypatch, kind, trace):
+    fake.frame = Frame(["day", "n", "m"], [["<b>Mon", 1, 2.5], ["Tue", 3, None]])
+    figure, note = drawn(shell, kind, monkeypatch)
+    first, second = figure.data
+    assert (first.type, first.name, second.name) == (trace, "n", "m")
+    assert list(first.y) == [1, 3]
+    assert note.message.startswith("2 rows")
+    assert fake.frame.taken == [CHART_LIMIT + 1]
+
+
+def test_texts_in_the_second_column_of_a_chart_are_series(shell, fake, monkeypatch):
+    fake.frame = Frame(["day", "kind", "n"], [["Mon", "a", 1], ["Mon", "<img>", 2], ["Tue", "a", 3]])
+    figure, _ = drawn(shell, "bar", monkeypatch)
+    assert [(s.name, list(s.x)) for s in figure.data] == [("a", ["Mon", "Tue"]), ("&lt;img&gt;", ["Mon"])]
+
+
+def test_a_chart_without_numbers_is_refused(shell, fake):
+    fake.frame = Frame(["day", "kind"], [["Mon", "a"]])
+    with pytest.raises(InvalidOptionError, match=r"needs numbers behind the first column.*day, kind"):
+        shell.run_cell_magic("lakesql", "--chart bar", "SELECT 1")
+
+
+def test_time_travel_on_the_line_is_for_queries(shell, fake):
+    with pytest.raises(QueryError, match="--at is for queries"):
+        shell.run_cell_magic("lakesql", "--at 3", "INSERT INTO t VALUES (1)")
+    assert fake.asked == []
 
 
 def test_instants_are_shown_in_the_time_zone_of_the_session(shell, fake):

@@ -9,7 +9,7 @@ import threading
 import pytest
 from IPython.utils.capture import capture_output
 
-from lakekit.errors import LakeError, QueryError
+from lakekit.errors import LakeError, QueryError, VersionNotFoundError
 from lakekit.notebook.running import QueryInterrupted
 
 ENDLESS = "SELECT count(*) FROM range(10000000) a CROSS JOIN range(10000000) b WHERE hash(a.id, b.id) = 1"
@@ -119,3 +119,38 @@ def test_a_failing_statement_ends_the_cell(shell):
     with capture_output() as captured, pytest.raises(QueryError):
         shell.run_cell_magic("lakesql", "", "SELECT 1; SELECT oops; SELECT 2")
     assert len(captured.outputs) == 1
+
+
+def test_a_cell_reads_the_lake_as_it_was(shell, lake):
+    lake.drop_table("magics.travelled", if_exists=True)
+    cell(shell, "", "CREATE TABLE magics.travelled (id BIGINT, v INT, PRIMARY KEY (id)) USING lake")
+    table = lake.table("magics.travelled")
+    table.upsert([{"id": 1, "v": 1}])
+    table.upsert([{"id": 1, "v": 2}])
+    one = "SELECT v FROM magics.travelled"
+    assert cell(shell, "--at 1", one)[0].splitlines()[2].strip() == "1"
+    assert cell(shell, "--at 1", f"{one} VERSION AS OF 2")[0].splitlines()[2].strip() == "2"
+    then = table.inspect.snapshots().to_pylist()[1]["committed_at"].isoformat()
+    assert cell(shell, f"--at '{then}'", one)[0].splitlines()[2].strip() == "1"
+    assert cell(shell, "", one)[0].splitlines()[2].strip() == "2"
+    with pytest.raises(VersionNotFoundError, match="7"):
+        cell(shell, "--at 7", one)
+    shell.run_cell_magic("lakesql", "old << --at 1", one)
+    assert shell.user_ns["old"].first().v == 1
+
+
+def test_explain_tells_what_is_read_and_runs_nothing(shell, lake):
+    lake.drop_table("magics.explained", if_exists=True)
+    cell(
+        shell,
+        "",
+        "CREATE TABLE magics.explained (id BIGINT, PRIMARY KEY (id)) USING lake TBLPROPERTIES ('bucket' = '4')",
+    )
+    lake.table("magics.explained").upsert([{"id": i} for i in range(100)])
+    (shown,) = cell(shell, "--explain --param id=7", "SELECT * FROM magics.explained WHERE id = :id")
+    assert "explained" in shown
+    assert "bucket" in shown
+    version = lake.table("magics.explained").version
+    with pytest.raises(QueryError, match="Only a query can be explained"):
+        cell(shell, "--explain", "INSERT INTO magics.explained VALUES (1000)")
+    assert lake.table("magics.explained").version == version

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakekit.errors import InvalidOptionError, QueryError
-from lakekit.notebook.options import DEFAULT_LIMIT, Options, parse_cell, parse_line
+from lakekit.notebook.options import CHART_LIMIT, DEFAULT_LIMIT, Options, parse_cell, parse_line
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,24 @@ from lakekit.notebook.options import DEFAULT_LIMIT, Options, parse_cell, parse_l
 )
 def test_options_come_first_and_the_rest_is_sql(line, options, rest):
     assert parse_line(line) == (options, rest)
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("--display json", Options(display="json")),
+        ("--display NONE", Options(display="none")),
+        ("--chart line", Options(chart="line", limit=CHART_LIMIT)),
+        ("--chart line --limit 7", Options(chart="line", limit=7)),
+        ("--explain", Options(explain=True)),
+        ("--timeout 1.5", Options(timeout=1.5)),
+        ("--at 7", Options(at=7)),
+        ("--at '2024-05-01 12:00'", Options(at="2024-05-01 12:00")),
+        ("--mode log --at=2024-05-01", Options(mode="log", at="2024-05-01")),
+    ],
+)
+def test_options_with_words_and_numbers(line, options):
+    assert parse_line(f"{line} SELECT 1") == (options, "SELECT 1")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +106,12 @@ def test_sql_is_left_alone(sql):
         ("--into a.b", "cannot be 'a.b'"),
         ("--param", "NAME=VALUE"),
         ("--param day", "NAME=VALUE"),
+        ("--display html", "cannot be 'html'.*table, plain, json or none"),
+        ("--chart pie", "cannot be 'pie'.*bar, line, area or scatter"),
+        ("--chart", "has no value"),
+        ("--timeout 0", "cannot be '0'"),
+        ("--timeout soon", "cannot be 'soon'"),
+        ("--mode both", "cannot be 'both'.*file or log"),
     ],
 )
 def test_a_wrong_option_is_named(line, message):
