@@ -19,7 +19,7 @@ from lakekit.logstore.changes import FileChange, by_bucket, live_files, row_chan
 from lakekit.logstore.emission import Target
 from lakekit.logstore.ranges import Piece, read_piece
 from lakekit.logstore.reading import LOG_FIELDS, Semantics, Startup, starts, stored_rows, to_table
-from lakekit.logstore.topic import end_offsets
+from lakekit.logstore.topic import TopicEnd
 from lakekit.storage.store import Store
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class LogStreamReader(DataSourceStreamReader):
     def __init__(self, scan: LogScan) -> None:
         """Reads nothing yet."""
         self._scan = scan
+        self._end = TopicEnd(scan.target.connection, scan.target.topic)
         self._origin: dict[str, Any] = {}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -142,7 +143,7 @@ class LogStreamReader(DataSourceStreamReader):
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802
         """Returns where the log ends."""
-        return {"next": _as_json(_ends(self._scan.target)), "origin": self._origin}
+        return {"next": _as_json(loop.run(self._end.offsets())), "origin": self._origin}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Returns one piece for each topic partition that has news."""
@@ -164,9 +165,9 @@ class LogStreamReader(DataSourceStreamReader):
         """Yields the changes of a piece."""
         return _batches(self._scan, partition)
 
-
-def _ends(target: Target) -> dict[int, int]:
-    return loop.run(end_offsets(target.connection, target.topic))
+    def stop(self) -> None:
+        """Ends the connections."""
+        loop.run(self._end.close())
 
 
 def _as_json(offsets: Mapping[int, int]) -> dict[str, int]:

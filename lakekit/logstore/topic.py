@@ -130,6 +130,49 @@ async def offsets_at(connection: Connection, topic: str, timestamp_ms: int) -> d
         return _by_partition({p: ends[p] if found[p] is None else found[p].offset for p in places})
 
 
+class TopicEnd:
+    """Asks again and again where a topic ends, over connections that stay open: making them takes far longer.
+
+    Attributes:
+        connection: the Kafka.
+        topic: the name.
+    """
+
+    def __init__(self, connection: Connection, topic: str) -> None:
+        """Connects to nothing yet."""
+        self.connection = connection
+        self.topic = topic
+        self._stack = contextlib.AsyncExitStack()
+        self._clients: tuple[Any, Any] | None = None
+
+    async def offsets(self) -> dict[int, int]:
+        """Returns for each partition, also for one that is new, the offset after the last record.
+
+        Raises:
+            LogStoreError: as `end_offsets`; the next call connects anew.
+        """
+        try:
+            with self.connection.failures(self.topic):
+                return await asyncio.wait_for(self._ask(), PATIENCE_S)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _ask(self) -> dict[int, int]:
+        if self._clients is None:
+            admin = await self._stack.enter_async_context(_admin(self.connection))
+            self._clients = admin, await self._stack.enter_async_context(_started_consumer(self.connection))
+        admin, consumer = self._clients
+        return _by_partition(await consumer.end_offsets(await _places(admin, self.topic)))
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        self._clients = None
+        stack, self._stack = self._stack, contextlib.AsyncExitStack()
+        with contextlib.suppress(Exception):  # of a Kafka that is gone
+            await stack.aclose()
+
+
 @contextlib.asynccontextmanager
 async def _admin(connection: Connection) -> AsyncIterator[Any]:
     from aiokafka.admin import AIOKafkaAdminClient
@@ -145,20 +188,34 @@ async def _admin(connection: Connection) -> AsyncIterator[Any]:
 @contextlib.asynccontextmanager
 async def _consumer(connection: Connection, topic: str) -> AsyncIterator[tuple[Any, list[Any]]]:
     """A consumer and the topic's partitions."""
-    from aiokafka import AIOKafkaConsumer, TopicPartition
-
     async with _admin(connection) as admin:
-        known = await _partitions(admin, topic)
-    if not known:
-        raise _missing(topic)
+        places = await _places(admin, topic)
+    async with _started_consumer(connection) as consumer:
+        yield consumer, places
+
+
+@contextlib.asynccontextmanager
+async def _started_consumer(connection: Connection) -> AsyncIterator[Any]:
+    from aiokafka import AIOKafkaConsumer
+
     consumer = AIOKafkaConsumer(
         **connection.for_aiokafka(), request_timeout_ms=_REQUEST_MS, enable_auto_commit=False
     )
     try:
         await consumer.start()
-        yield consumer, [TopicPartition(topic, number) for number in known]
+        yield consumer
     finally:
         await consumer.stop()
+
+
+async def _places(admin: Any, topic: str) -> list[Any]:
+    """The topic's partitions, as consumers name them."""
+    from aiokafka import TopicPartition
+
+    known = await _partitions(admin, topic)
+    if not known:
+        raise _missing(topic)
+    return [TopicPartition(topic, number) for number in known]
 
 
 async def _partitions(admin: Any, topic: str) -> list[int]:

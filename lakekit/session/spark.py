@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 _RESERVED = {"spark.sql.warehouse.dir": "warehouse=", "spark.remote": "remote="}
 # Settings of which both the user's part and lakekit's part must be there, and what stands between them.
 JOINED = {"spark.sql.extensions": ",", "spark.jars": ",", "spark.driver.extraJavaOptions": " "}
@@ -114,6 +115,8 @@ def local_settings(warehouse: str, folder: Path, config: Mapping[str, str]) -> d
         "spark.sql.shuffle.partitions": str(2 * number),
         # VACUUM lists folders in this many tasks; Spark's default of 10,000 takes minutes on a laptop.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * number),
+        # Spark's default starts programs such as chmod and readlink, 100 ms for each micro-batch of a stream.
+        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
         # A compaction in the background shares the cores instead of holding up the queue.
         "spark.scheduler.mode": "FAIR",
         # The same query shows the same times on every machine, and those that other Delta readers show.

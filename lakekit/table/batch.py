@@ -7,11 +7,10 @@ import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakekit import schema as schemas
 from lakekit.filestore.few import FEW_ROWS
-from lakekit.filestore.layout import OPERATION, ORDER
+from lakekit.filestore.layout import OPERATION
 from lakekit.names import quote
 from lakekit.session.failures import spark_failure
 from lakekit.table.constraints import checked, has_rules
@@ -68,7 +67,7 @@ def collected_if_few(table: Table, rows: DataFrame | pa.Table) -> DataFrame | pa
             found = at_most(rows, FEW_ROWS)
     except Exception as error:
         raise spark_failure(error, f"Writing to table {table.name}") from None
-    return rows if found is None or found.num_rows > FEW_ROWS else found
+    return rows if found is None else found
 
 
 def collected(table: Table, rows: DataFrame) -> pa.Table:
@@ -85,14 +84,9 @@ def collected(table: Table, rows: DataFrame) -> pa.Table:
 
 
 def at_most(rows: DataFrame, limit: int) -> pa.Table | None:
-    """Returns the rows in their order, or None if a partition of the DataFrame has more than `limit` of them."""
-    from pyspark.sql import functions as F
-
-    number = F.monotonically_increasing_id().bitwiseAND(_ROW_IN_PARTITION)
-    found = rows.withColumn(ORDER, number).where(F.col(ORDER) <= limit).toArrow()
-    if pc.any(pc.equal(found.column(ORDER), limit)).as_py():
-        return None
-    return found.drop_columns([ORDER])
+    """Returns the rows in their order, or None if there are more than `limit`; of no partition it fetches many more."""
+    found = rows.where(f"(monotonically_increasing_id() & {_ROW_IN_PARTITION}) <= {limit}").toArrow()
+    return found if found.num_rows <= limit else None
 
 
 _FEW_BYTES = 4 << 20
