@@ -9,7 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lab bench clean
+.PHONY: demo test lab bench browser clean
 
 demo: $(VENV)/lab.done
 	@$(BIN)/python notebooks/run.py
@@ -28,6 +28,17 @@ bench: $(VENV)/dev.done
 
 clean:
 	rm -rf $(VENV) build dist
+
+# The tests of the notebook need a browser: Debian's Chromium, or the one that LAKEKIT_CHROMIUM names.
+$(VENV)/dev.done: | browser
+
+browser:
+	@command -v "$${LAKEKIT_CHROMIUM:-chromium}" >/dev/null || \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -qq --no-install-recommends chromium >/dev/null; \
+	  else \
+	    echo "No Chromium here: install it, or set LAKEKIT_CHROMIUM, to run the tests in tests/browser."; \
+	  fi
 
 # Java is looked for before anything is downloaded: without one, the rest would be in vain.
 $(VENV)/%.done: pyproject.toml lakekit/session/versions.py

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 def load_ipython_extension(ipython: InteractiveShell) -> None:
     """Registers the magics with a running IPython."""
+    from lakekit.notebook import completion, panel  # noqa: F401 (the panel of JupyterLab looks for the module)
     from lakekit.notebook.magics import LakeMagics
 
     ipython.register_magics(LakeMagics)
+    completion.register(ipython)

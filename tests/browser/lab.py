@@ -113,7 +113,7 @@ class Notebook:
             f"name => {_APP}.commands.execute('apputils:change-theme', {{theme: name}})", THEMES[name]
         )
         light = "true" if name == "light" else "false"
-        self.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]')
+        self.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]', state="attached")
 
     def screenshots(self, name: str, of: Locator | None = None) -> list[Path]:
         """Writes ``build/screenshots/NAME-light.png`` and ``-dark.png``, of the whole window or one element."""
@@ -162,7 +162,9 @@ class Lab:
         if not path.exists():
             notebook = nbformat.v4.new_notebook(
                 cells=[nbformat.v4.new_code_cell(code) for code in cells],
-                metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+                metadata={
+                    "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}
+                },
             )
             nbformat.write(notebook, path)
         self.page.goto(f"{self.server.url}/lab/tree/{name}?reset&token={self.server.token}")

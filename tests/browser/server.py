@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTENSION = ROOT / "extensions" / "lakekit-lab" / "lakekit_lab"
+EXTENSION = ROOT / "extensions" / "lakekit-lab" / "labextensions"
 _START_S = 120
 _END_S = 60
 

@@ -28,7 +28,9 @@ def test_the_stop_button_cancels_a_query_and_the_session_stays_usable(notebook):
     notebook.page.wait_for_function(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'busy'"
     )
-    notebook.page.locator('[data-command="notebook:interrupt-kernel"], jp-button[title^="Interrupt"]').first.click()
+    notebook.page.locator(
+        '[data-command="notebook:interrupt-kernel"], jp-button[title^="Interrupt"]'
+    ).first.click()
     notebook.wait_idle(60)
     assert "Interrupted: the statement was cancelled." in notebook.cell(index).inner_text()
     output = notebook.run("%%lakesql\nSELECT 41 + 1 AS answer")
