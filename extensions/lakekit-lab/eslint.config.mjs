@@ -6,8 +6,8 @@ export default tseslint.config(js.configs.recommended, ...tseslint.configs.stric
   rules: {
     curly: 'error',
     eqeqeq: 'error',
-      // Signals take the object of a method as their second argument.
-      '@typescript-eslint/unbound-method': 'off',
+    // Signals take the object of a method as their second argument.
+    '@typescript-eslint/unbound-method': 'off',
     '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }]
   }
 });

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from lakekit.notebook import listing
 from lakekit.notebook.options import OPTIONS
@@ -32,7 +32,7 @@ _MODES = ("file", "log")
 
 def register(shell: InteractiveShell) -> None:
     """Adds the matcher to a running IPython; a second time changes nothing."""
-    matchers = shell.Completer.custom_matchers  # type: ignore[attr-defined]
+    matchers = shell.Completer.custom_matchers
     if not any(getattr(matcher, "matcher_identifier", "") == _IDENTIFIER for matcher in matchers):
         matchers.append(_matcher_for(shell))
 
@@ -43,15 +43,13 @@ _IDENTIFIER = "lakekit"
 def _matcher_for(shell: InteractiveShell) -> Any:
     # Before IPython's own matchers, which then need not run: they would look for Python in SQL.
     @context_matcher(priority=100, identifier=_IDENTIFIER)
-    def lakekit_matcher(context: CompletionContext) -> SimpleMatcherResult:
+    def lakekit_matcher(context: CompletionContext) -> dict[str, Any]:
         try:
             fragment, found = _complete(context, shell.user_ns)
         except Exception:
-            return SimpleMatcherResult(completions=[])
+            return {"completions": []}
         completions = [SimpleCompletion(text=text, type=kind) for text, kind in found]
-        return SimpleMatcherResult(
-            completions=completions, matched_fragment=fragment, suppress=True, ordered=True
-        )
+        return {"completions": completions, "matched_fragment": fragment, "suppress": True, "ordered": True}
 
     return lakekit_matcher
 

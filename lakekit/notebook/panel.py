@@ -94,7 +94,7 @@ def _variable(lake: Lake) -> str | None:
     """Returns the notebook's name for the lake, `lake` if that is one of them."""
     from IPython.core.getipython import get_ipython
 
-    shell = get_ipython()  # type: ignore[no-untyped-call]
+    shell = get_ipython()
     if shell is None:
         return None
     names = [n for n, v in shell.user_ns.items() if v is lake and n.isidentifier() and n[0] != "_"]

@@ -3,8 +3,9 @@
 ``lab``
     One server and one page for all tests of this folder (`tests.browser.lab.Lab`). ``lab.open("x.ipynb")`` opens
     a notebook, new or of the folder ``lab.server.root``, and returns a `Notebook`; ``lab.open_lake("x.ipynb")``
-    has also run ``lake = lakekit.connect(…)`` and ``%load_ext lakekit``, which takes 5 to 15 seconds. So make that
-    a fixture of your module, with ``scope="module"``, and let its tests share the kernel.
+    has also run ``lake = lakekit.connect(…)`` and ``%load_ext lakekit``, which takes 5 to 15 seconds, the first time
+    that this name is opened. So make that a fixture of your module, with ``scope="module"``, and let its tests share
+    the kernel.
 
 The notebook: ``run(code)`` adds a cell, waits for it and returns its output area as a Playwright locator;
 ``start(code)`` does not wait; ``type(code)`` presses the keys; ``run_all()``, ``wait_idle()``,
@@ -23,7 +24,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.lab import Lab
+from tests.browser.lab import Lab, Notebook
 from tests.browser.server import serve
 
 _FLAGS = [
@@ -35,6 +36,15 @@ _FLAGS = [
     "--no-first-run",
 ]
 _WINDOW = {"width": 1280, "height": 860}
+
+SHOP = """\
+%%lakesql
+CREATE DATABASE shop;
+CREATE TABLE shop.orders (
+  day DATE NOT NULL, id BIGINT NOT NULL, customer STRING, amount DECIMAL(9, 2), PRIMARY KEY (day, id)
+) USING lake PARTITIONED BY (day) TBLPROPERTIES ('bucket' = '2');
+CREATE TABLE shop.clients (client_id BIGINT NOT NULL, name STRING, PRIMARY KEY (client_id)) USING lake;
+INSERT INTO shop.orders VALUES (DATE'2026-03-01', 1, 'ada', 5.5), (DATE'2026-03-02', 2, 'bob', 7.25)"""
 
 
 @pytest.fixture(scope="session")
@@ -64,3 +74,13 @@ def lab(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
         page.set_default_timeout(30_000)
         yield Lab(server, page)
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def shop(lab: Lab) -> Notebook:
+    """A notebook with the tables ``shop.orders`` and ``shop.clients``; modules that use it share its kernel."""
+    is_new = not (lab.server.root / "shop.ipynb").exists()
+    notebook = lab.open_lake("shop.ipynb")
+    if is_new:
+        notebook.run(SHOP)
+    return notebook

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
-from playwright.sync_api import Locator, Page
 
 from tests.browser.server import ROOT, Server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
@@ -102,6 +104,10 @@ class Notebook:
             timeout=seconds * 1000,
         )
 
+    def wait_busy(self) -> None:
+        """Waits until the kernel works on a cell."""
+        self.page.wait_for_function(f"() => {_PANEL}.sessionContext.session.kernel.status === 'busy'")
+
     def command(self, name: str, *, wait: bool = True) -> None:
         """Executes a command of JupyterLab, for example ``notebook:interrupt-kernel``."""
         call = f"{_APP}.commands.execute('{name}')"
@@ -159,6 +165,8 @@ class Lab:
             cells: the code cells of a notebook that is made.
         """
         path = self.server.root / name
+        if self.page.url.startswith(self.server.url):
+            self.page.evaluate(f"() => {_APP}.commands.execute('docmanager:save-all')")
         if not path.exists():
             notebook = nbformat.v4.new_notebook(
                 cells=[nbformat.v4.new_code_cell(code) for code in cells],
@@ -174,7 +182,9 @@ class Lab:
         return notebook
 
     def open_lake(self, name: str) -> Notebook:
-        """Opens a notebook and connects it to an empty warehouse: its kernel then has ``lake`` and the magics."""
+        """Opens a notebook, and connects a new one to an empty warehouse: it has ``lake`` and the magics."""
+        is_new = not (self.server.root / name).exists()
         notebook = self.open(name)
-        notebook.run(CONNECT.format(warehouse=f"{Path(name).stem}.warehouse"))
+        if is_new:
+            notebook.run(CONNECT.format(warehouse=f"{Path(name).stem}.warehouse"))
         return notebook

@@ -1,6 +1,7 @@
 """The built wheel in a clean environment, away from the source tree."""
 
 import os
+import re
 import site
 import subprocess
 import sys
@@ -23,22 +24,23 @@ lake.stop()
 """
 
 
+LABEXTENSION = ROOT / "extensions" / "lakekit-lab" / "labextensions" / "lakekit-lab"
+INSTALLED = "share/jupyter/labextensions/lakekit-lab"
+PIP = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     out = tmp_path_factory.mktemp("dist")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--wheel-dir",
-    ]
-    subprocess.run([*command, out, ROOT], check=True)
+    subprocess.run([*PIP, out, ROOT], check=True)
     (built,) = out.glob("lakekit-*.whl")
     return built
+
+
+def labextension_in(archive):
+    """The files of the JupyterLab extension in a wheel, as they are installed."""
+    marked = f".data/data/{INSTALLED}/"
+    return {n.partition(marked)[2]: archive.read(n) for n in archive.namelist() if marked in n}
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
@@ -55,6 +57,36 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert "Requires-Dist: pyspark[connect]" in described
     assert "License-Expression: Apache-2.0" in described
+
+
+def test_the_wheel_brings_the_jupyterlab_extension(wheel):
+    files = [path for path in LABEXTENSION.rglob("*") if path.is_file()]
+    committed = {path.relative_to(LABEXTENSION).as_posix(): path.read_bytes() for path in files}
+    assert any(name.startswith("static/remoteEntry.") for name in committed)
+    with zipfile.ZipFile(wheel) as archive:
+        found = labextension_in(archive)
+    assert b'"packageName": "lakekit"' in found.pop("install.json")
+    assert found == committed
+
+
+def test_a_wheel_of_the_source_archive_is_the_same(wheel, tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path], cwd=ROOT, check=True
+    )
+    (archive,) = tmp_path.glob("lakekit-*.tar.gz")
+    assert archive.stat().st_size < 5_000_000
+    subprocess.run([*PIP, tmp_path / "wheel", archive], check=True)
+    (again,) = (tmp_path / "wheel").glob("lakekit-*.whl")
+    with zipfile.ZipFile(wheel) as first, zipfile.ZipFile(again) as second:
+        assert set(first.namelist()) == set(second.namelist())
+        assert labextension_in(first) == labextension_in(second)
+
+
+def test_an_editable_install_brings_the_jupyterlab_extension():
+    listed = subprocess.run(
+        [sys.executable, "-m", "jupyter", "labextension", "list"], capture_output=True, text=True, check=True
+    )
+    assert re.search(r"lakekit-lab v[\d.]+ .*enabled.*OK", listed.stdout + listed.stderr)
 
 
 def test_connecting_from_the_installed_wheel(wheel, tmp_path):

@@ -13,7 +13,7 @@ def tables(lake):
     lake.create_database("crm", if_not_exists=True)
     lake.create_table(
         "crm.clients",
-        "id BIGINT NOT NULL, name STRING, `last order` DATE, amount DOUBLE",
+        "id BIGINT NOT NULL, name STRING, `last-order` DATE, amount DOUBLE",
         primary_key=["id"],
         buckets=1,
     )
@@ -47,7 +47,7 @@ def test_columns_of_the_tables_in_the_statement_come_first(complete):
 
 
 def test_a_column_that_needs_backticks_gets_them(complete):
-    assert complete("%%lakesql\nSELECT la| FROM crm.clients")[0] == "%%lakesql\nSELECT `last order`"
+    assert complete("%%lakesql\nSELECT la| FROM crm.clients")[0] == "%%lakesql\nSELECT `last-order`"
 
 
 def test_columns_behind_a_table_and_behind_an_alias(complete):
@@ -94,7 +94,7 @@ def test_table_options_where_they_are_given(complete):
     create = "%%lakesql\nCREATE TABLE t (id INT) USING lake TBLPROPERTIES ("
     assert complete(create + "'log-store.top|") == [create + "'log-store.topic"]
     assert complete(create + "'lake.log-store.top|") == [create + "'lake.log-store.topic"]
-    assert "'emit.mode'" in words(complete(create + "|)"))
+    assert "('emit.mode'" in words(complete(create + "|)"))
     assert complete(create + "'emit.mode' = 'fi|") == []
     hint = "%%lakesql\nSELECT * FROM crm.clients /*+ OPTIONS('"
     found = complete(hint + "|") + complete(hint + "sc|")

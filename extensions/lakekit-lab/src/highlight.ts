@@ -107,7 +107,8 @@ export const highlightPlugin: JupyterFrontEndPlugin<void> = {
       factory: ({ model }) =>
         EditorExtensionRegistry.createImmutableExtension([
           cellHighlighting(model.sharedModel.getSource()),
-          Prec.lowest(lineHighlighting)
+          // What comes first ends up innermost, and its colour is the one that shows.
+          Prec.highest(lineHighlighting)
         ])
     });
   }

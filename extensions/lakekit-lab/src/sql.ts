@@ -55,7 +55,11 @@ function sqlToken(stream: StringStream, state: SparkState): string | null {
     }
   }
   const style = spark.token(stream, state);
-  return style ?? (KEYWORDS.has(stream.current().toLowerCase()) ? 'keyword' : null);
+  if (style !== null || !/^\w/.test(stream.current())) {
+    return style;
+  }
+  // A word without a style would be no token, and JupyterLab completes by tokens.
+  return KEYWORDS.has(stream.current().toLowerCase()) ? 'keyword' : 'variableName';
 }
 
 function magicToken(stream: StringStream): string | null {
