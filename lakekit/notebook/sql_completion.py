@@ -78,7 +78,7 @@ def complete_sql(
     if not chain and colon.endswith(":") and not colon.endswith("::"):
         return word, _fitting(word, ((name, "parameter") for name in variables))
     if lake is None:
-        return word, _fitting(word, _keywords(word)) if word else []
+        return word, _fitting(word, _keywords(word)) if word and not chain else []
     if "$" in word:
         base = f"{word.rpartition('$')[0]}$"
         return word, _fitting(word, ((base + name, "table") for name in SYSTEM_TABLES))

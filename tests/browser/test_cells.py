@@ -67,6 +67,8 @@ def test_tab_offers_columns_in_a_sql_cell(shop):
     for _ in " FROM shop.orders":
         shop.page.keyboard.press("ArrowLeft")
     shop.page.keyboard.press("Tab")
+    expect(shop.page.locator(".jp-Completer .jp-Completer-match")).to_have_text(["customer"])
+    shop.page.keyboard.press("Enter")
     expect(cell.locator(".cm-content")).to_contain_text("SELECT customer FROM shop.orders")
 
 

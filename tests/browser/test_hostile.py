@@ -16,7 +16,8 @@ ATTACKS = [
 ]
 # A column's name may hold no blank and no '='.
 COLUMN = "<script>window.hurt</script><img/onerror>"
-MARKUP = "script, img, svg, iframe, a, [data-commandlinker-command]"
+# JupyterLab itself makes `<a>` without an address of what looks like a path in an error.
+MARKUP = "script, img, svg, iframe, a[href], [data-commandlinker-command]"
 
 
 @pytest.fixture
@@ -34,14 +35,13 @@ def test_as_value_and_as_column_of_a_result(unhurt, attack):
     )
     assert output.locator("th").first.inner_text() == attack
     assert output.locator("td").first.inner_text() == attack
-    assert output.locator('.jp-OutputArea-output').locator(MARKUP).count() == 0
+    assert output.locator(".jp-OutputArea-output").locator(MARKUP).count() == 0
 
 
 def test_in_an_error(unhurt):
     output = unhurt.run(f"%%lakesql\nSELECT `{ATTACKS[1]}` FROM `{ATTACKS[0]}`", ok=False)
     assert "onerror" in output.inner_text() or "script" in output.inner_text()
-    print(output.evaluate("o => o.outerHTML"))
-    assert output.locator('.jp-OutputArea-output').locator(MARKUP).count() == 0
+    assert output.locator(".jp-OutputArea-output").locator(MARKUP).count() == 0
 
 
 def test_as_column_and_comment_in_the_panel(unhurt):

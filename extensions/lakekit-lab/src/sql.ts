@@ -49,12 +49,16 @@ function sqlToken(stream: StringStream, state: SparkState): string | null {
     if (stream.match(/^:[A-Za-z_]\w*/)) {
       return 'variableName.special';
     }
-    // The library takes the word of 'orders$files' only up to the dollar.
+    // The library has no style for a dot, and takes it together with the word behind it.
+    if (stream.match(/^\.(?!\d)/)) {
+      return 'punctuation';
+    }
+    // It takes the word of 'orders$files' only up to the dollar.
     if (stream.match(/^[A-Za-z_]\w*\$\w+/)) {
       return 'variableName';
     }
   }
-  const style = spark.token(stream, state);
+  const style = spark.token(stream, state) ?? null;
   if (style !== null || !/^\w/.test(stream.current())) {
     return style;
   }
