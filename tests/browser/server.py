@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def serve(folder: Path) -> Iterator[Server]:
     """Starts JupyterLab and stops it, and its kernels, at the end.
 
     Args:
-        folder: an empty folder for the notebooks (in ``root``), settings and the log.
+        folder: an empty folder for settings, the log, and ``root``, where copies of the tutorials are.
     """
     root, log = folder / "root", folder / "server.log"
     for name in ("root", "config", "data", "runtime", "settings", "workspaces"):
@@ -63,6 +64,8 @@ def serve(folder: Path) -> Iterator[Server]:
         path = folder / "settings" / "@jupyterlab" / extension / f"{plugin}.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values))
+    for tutorial in (ROOT / "notebooks").glob("*.ipynb"):
+        shutil.copy(tutorial, root)
     port, token = _free_port(), secrets.token_hex(16)
     environment = os.environ | {
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
