@@ -15,19 +15,21 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 from lakekit.notebook import listing
 from lakekit.notebook.options import OPTIONS
 from lakekit.notebook.sql_completion import Found, complete_sql, complete_table
+from lakekit.notebook.verbs import VERBS
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+_IDENTIFIER = "lakekit"
 _CELL = re.compile(r"\s*%%lakesql\b[^\n]*")
 _LINE = re.compile(r"^(?:\s*|.*=\s*)%(?P<magic>lake\w*)\s+(?P<rest>.*)$")
-_OPTION = re.compile(r"(?<!\S)--[\w-]*$")
-_OPTIONS_BEFORE = re.compile(
-    r"(\s*[A-Za-z_]\w*\s*<<|\s*--[\w-]+(?:=|\s+)(?:\"[^\"]*\"|'[^']*'|[^\s\"']\S*))*\s*"
-)
-_LAST_WORD = re.compile(r"[\w$.`]*$")
+_TARGET = re.compile(r"\s*[A-Za-z_]\w*\s*<<\s")
+_OPTION = re.compile(r"\s*(--[\w-]+)(?:=|\s+)")
+_VALUE = re.compile(r"""("[^"]*"|'[^']*'|[^\s"']\S*)\s+""")
+_OPTION_TYPED = re.compile(r"(?<!\S)--[\w-]*$")
+_VALUE_TYPED = re.compile(r"(?<!\S)(--[\w-]+)(?:=|\s+)(\w*)$")
+_LAST_WORD = re.compile(r"[\w.`]*$")
 _VALUE_TYPES = ("bool", "bytes", "date", "datetime", "Decimal", "float", "int", "list", "str", "timedelta")
-_MODES = ("file", "log")
 
 
 def register(shell: InteractiveShell) -> None:
@@ -35,9 +37,6 @@ def register(shell: InteractiveShell) -> None:
     matchers = shell.Completer.custom_matchers
     if not any(getattr(matcher, "matcher_identifier", "") == _IDENTIFIER for matcher in matchers):
         matchers.append(_matcher_for(shell))
-
-
-_IDENTIFIER = "lakekit"
 
 
 def _matcher_for(shell: InteractiveShell) -> Any:
@@ -66,35 +65,73 @@ def _complete(context: CompletionContext, variables: Mapping[str, Any]) -> tuple
     line = _LINE.match(context.text_until_cursor)
     if line is None:
         return "", []
-    if line["magic"] == "lakesql":
-        if _OPTION.search(line["rest"]) and _OPTIONS_BEFORE.fullmatch(_OPTION.sub("", line["rest"])):
-            return _option(line["rest"])
-        after = context.line_with_cursor[context.cursor_position :]
-        options = _OPTIONS_BEFORE.match(line["rest"])
-        sql = line["rest"][options.end() if options else 0 :]
-        return _sql(sql + after, len(sql), variables)
-    return _other_magic(line["magic"], line["rest"])
+    rest = line["rest"]
+    if line["magic"] != "lakesql":
+        return _verb(f"mode {rest}" if line["magic"] == "lakemode" else rest)
+    start = _end_of_options(rest)
+    if rest[start:].startswith("--"):
+        return _option(rest)
+    after = context.line_with_cursor[context.cursor_position :]
+    return _sql(rest[start:] + after, len(rest) - start, variables)
+
+
+def _end_of_options(line: str) -> int:
+    """Returns where behind the whole options of a magic's line its SQL begins, or an unfinished option."""
+    target = _TARGET.match(line)
+    position = target.end() if target else 0
+    while option := _OPTION.match(line, position):
+        end = option.end()
+        if _takes_value(option[1]):
+            value = _VALUE.match(line, end)
+            if value is None:
+                break
+            end = value.end()
+        position = end
+    return position + len(line[position:]) - len(line[position:].lstrip())
+
+
+def _takes_value(option: str) -> bool:
+    return re.match(r"[^\s:]+:", OPTIONS.get(option, "VALUE:")) is not None
 
 
 def _option(before: str) -> tuple[str, list[Found]]:
-    match = _OPTION.search(before)
-    fragment = match[0] if match else ""
-    if match is None and not before.endswith(" "):
+    """Finds options, and the values of one that has a few, on a line that holds options alone."""
+    if (value := _VALUE_TYPED.search(before)) and _takes_value(value[1]):
+        choices = OPTIONS.get(value[1], "").partition(":")[0].split("|")
+        return value[2], [(c, "value") for c in choices if c.islower() and c.startswith(value[2])]
+    option = _OPTION_TYPED.search(before)
+    if option is None and not before.endswith(" "):
         return "", []
+    fragment = option[0] if option else ""
     return fragment, [(name, "option") for name in OPTIONS if name.startswith(fragment)]
 
 
-def _other_magic(magic: str, rest: str) -> tuple[str, list[Found]]:
-    match = _LAST_WORD.search(rest)
-    fragment = match[0] if match else ""
-    if magic == "lakemode":
-        return fragment, [(mode, "mode") for mode in _MODES if mode.startswith(fragment)]
-    lake = listing.open_lake()
-    return complete_table(lake, fragment) if lake is not None else (fragment, [])
+def _verb(rest: str) -> tuple[str, list[Found]]:
+    """Finds what may follow on the line of ``%lake``: verbs, then what the verb takes."""
+    name, *before = rest.split(" ") if rest else [""]
+    if not before:
+        return name, [(verb, "verb") for verb in VERBS if verb.startswith(name)]
+    parser = VERBS[name].parser
+    if option := _OPTION_TYPED.search(rest):
+        return option[0], [(o, "option") for o in parser._option_string_actions if o.startswith(option[0])]
+    word = _LAST_WORD.search(rest)
+    fragment = word[0] if word else ""
+    given = [each for each in before[:-1] if each and not each.startswith("--")]
+    places = [action for action in parser._actions if not action.option_strings]
+    if len(given) >= len(places):
+        return "", []
+    place, lake = places[len(given)], listing.current_lake()
+    if place.choices:
+        return fragment, [(c, "value") for c in place.choices if c.startswith(fragment)]
+    if place.dest == "table" and lake is not None:
+        return complete_table(lake, fragment)
+    if place.dest == "database" and lake is not None:
+        return fragment, [(d, "database") for d in listing.databases(lake) if d.startswith(fragment.lower())]
+    return "", []
 
 
 def _sql(text: str, cursor: int, variables: Mapping[str, Any]) -> tuple[str, list[Found]]:
-    return complete_sql(listing.open_lake(), text, cursor, _bindable(variables))
+    return complete_sql(listing.current_lake(), text, cursor, _bindable(variables))
 
 
 def _bindable(variables: Mapping[str, Any]) -> Iterable[str]:

@@ -20,7 +20,7 @@ _MAX_REMEMBERED = 500
 _remembered: dict[tuple[str, TableName], Details] = {}
 
 
-def open_lake() -> Lake | None:
+def current_lake() -> Lake | None:
     """Returns the lake that is open in this process, if any; PySpark is not imported to find that there is none."""
     module = sys.modules.get("lakekit.session.connect")
     return module.current() if module is not None else None

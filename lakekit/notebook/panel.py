@@ -44,7 +44,7 @@ def answer(opened: Sequence[str] = (), *, fresh: bool = False) -> Answer:
         opened: tables that are unfolded in the panel, as ``database.table``; their columns are always read.
         fresh: whether a person asked for it. Tables of a remote session are only then read again.
     """
-    lake = listing.open_lake()
+    lake = listing.current_lake()
     return Answer(contents(lake, opened, fresh=fresh) if lake is not None else {"lake": None})
 
 

@@ -90,12 +90,28 @@ def test_the_options_of_the_magic_on_its_own_line_only(complete):
     assert words(complete("%lakesql --li|")) == ["--limit"]
 
 
+def test_the_values_of_an_option_that_has_a_few(complete):
+    assert words(complete("%%lakesql --display |\nSELECT 1")) == ["table", "plain", "json", "none"]
+    assert words(complete("%lakesql --explain --chart li|")) == ["line"]
+    assert not {"table", "line"} & set(words(complete("%%lakesql --limit |\nSELECT 1")))
+
+
+def test_the_verbs_of_lake_and_what_they_take(complete):
+    assert words(complete("%lake de|")) == ["describe"]
+    assert words(complete("%lake describe crm.cl|")) == ["crm.clients"]
+    assert words(complete("%lake mode |")) == ["file", "log"]
+    assert words(complete("%lakemode l|")) == ["log"]
+    assert words(complete("%lake history crm.clients --li|")) == ["--limit"]
+    assert words(complete("%lake tables cr|")) == ["crm"]
+    assert complete("%lake nothing cr|") == []
+
+
 def test_table_options_where_they_are_given(complete):
     create = "%%lakesql\nCREATE TABLE t (id INT) USING lake TBLPROPERTIES ("
     assert complete(create + "'log-store.top|") == [create + "'log-store.topic"]
     assert complete(create + "'lake.log-store.top|") == [create + "'lake.log-store.topic"]
     assert "('emit.mode'" in words(complete(create + "|)"))
-    assert complete(create + "'emit.mode' = 'fi|") == []
+    assert "file" not in words(complete(create + "'emit.mode' = 'fi|"))
     hint = "%%lakesql\nSELECT * FROM crm.clients /*+ OPTIONS('"
     found = complete(hint + "|") + complete(hint + "sc|")
     assert hint + "scan.startup.mode" in found
@@ -105,6 +121,7 @@ def test_table_options_where_they_are_given(complete):
 def test_sql_on_the_line_of_the_magic(complete):
     assert words(complete("x = 1\n%lakesql SELECT na| FROM crm.clients")) == ["name"]
     assert words(complete("df = %lakesql --limit 5 SELECT * FROM crm.cl|")) == ["crm.clients"]
+    assert words(complete("%lakesql x << --explain SELECT na| FROM crm.clients")) == ["name"]
 
 
 @pytest.mark.parametrize(
