@@ -8,6 +8,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Installed as a copy, also by an editable install.
+EXTENSION := extensions/lakekit-lab/labextensions/lakekit-lab/package.json
 
 .PHONY: demo test lab bench browser clean
 
@@ -33,15 +35,13 @@ clean:
 $(VENV)/dev.done: | browser
 
 browser:
-	@command -v "$${LAKEKIT_CHROMIUM:-chromium}" >/dev/null || \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    apt-get update -qq && apt-get install -qq --no-install-recommends chromium >/dev/null; \
-	  else \
-	    echo "No Chromium here: install it, or set LAKEKIT_CHROMIUM, to run the tests in tests/browser."; \
-	  fi
+	@command -v "$${LAKEKIT_CHROMIUM:-chromium}" >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+	    && apt-get install -qq --no-install-recommends chromium >/dev/null; \
+	} || echo "No Chromium here: install it, or name one in LAKEKIT_CHROMIUM, to run tests/browser."
 
 # Java is looked for before anything is downloaded: without one, the rest would be in vain.
-$(VENV)/%.done: pyproject.toml lakekit/session/versions.py
+$(VENV)/%.done: pyproject.toml lakekit/session/versions.py $(EXTENSION)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "lakekit needs Python 3.10 or newer, and this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12")'
 	@$(PYTHON) -m lakekit.session.java
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
