@@ -43,7 +43,7 @@ def test_columns_of_the_tables_in_the_statement_come_first(complete):
     found = words(complete("%%lakesql\nSELECT | FROM crm.clients"))
     assert found[:2] == ["id", "name"]
     assert "minutes" not in found
-    assert words(complete("%%lakesql\nSELECT na| FROM crm.clients")) == ["name", "NATURAL"][:1]
+    assert words(complete("%%lakesql\nSELECT na| FROM crm.clients")) == ["name"]
 
 
 def test_a_column_that_needs_backticks_gets_them(complete):
