@@ -23,7 +23,7 @@ test: $(VENV)/dev.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 bench: $(VENV)/dev.done
 	$(BIN)/python -m tests.benchmarks $(ARGS)
@@ -45,6 +45,7 @@ $(VENV)/%.done: pyproject.toml lakekit/session/versions.py $(EXTENSION)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "lakekit needs Python 3.10 or newer, and this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12")'
 	@$(PYTHON) -m lakekit.session.java
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]' $$($(PYTHON) -m lakekit.session.versions)
+	$(PYTHON) -m lakekit.session.versions | tr ' ' '\n' >$(VENV)/tested-versions.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]' --constraint $(VENV)/tested-versions.txt
 	@$(BIN)/python -m lakekit.session
 	@touch $@

@@ -177,16 +177,18 @@ def _read_tail(table: Table, received: list[tuple[int, float]], wanted: int, dea
 
 def _read_stream(table: Table, received: list[tuple[int, float]], wanted: int, deadline: float) -> None:
     def keep(rows: Any, _: int) -> None:
-        found = rows.where("_change_kind in ('+I', '+U')").select("due").toArrow().column("due").to_pylist()
+        found = rows.select("due").toArrow().column("due").to_pylist()
         now = time.time()
         received.extend((due, now) for due in found)
 
     with tempfile.TemporaryDirectory() as checkpoint:
         stream = table.read_stream("log").writeStream.foreachBatch(keep)
         query = stream.option("checkpointLocation", checkpoint).start()
-        while len(received) < wanted and time.time() < deadline:
+        while len(received) < wanted and time.time() < deadline and query.isActive:
             time.sleep(0.1)
         query.stop()
+        if error := query.exception():
+            raise error
 
 
 def _percentiles(received: Sequence[tuple[int, float]], after: float) -> dict[str, float]:
