@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakekit.logstore.emission import Target
 from lakekit.logstore.reading import LogChange, LogReader, Semantics, Startup, to_table
+from lakekit.logstore.records import Flip
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,6 +31,7 @@ class LogRow:
         partition: of the topic.
         offset: in the partition.
         timestamp: when Kafka got it, in UTC.
+        is_retraction: True if it takes back a change that was sent in vain.
     """
 
     kind: str
@@ -39,6 +41,7 @@ class LogRow:
     partition: int
     offset: int
     timestamp: dt.datetime
+    is_retraction: bool = False
 
 
 class Tail:
@@ -116,6 +119,7 @@ class Tail:
                 partition=each.record.partition,
                 offset=each.record.offset,
                 timestamp=dt.datetime.fromtimestamp(each.record.timestamp / 1000, dt.timezone.utc),
+                is_retraction=isinstance(each.record.entry, Flip),
             )
             for each, row in zip(changes, rows, strict=True)
         ]

@@ -1,6 +1,7 @@
 """Pictures of a table: plain functions that return plotly figures.
 
-Each draws what `Table.inspect` or a `SkippingReport` says; the Arrow tables are there for anything else.
+Each draws what `Table.inspect`, a `SkippingReport` or the `History` of an ingestion says; the Arrow tables are there
+for anything else.
 They stay quick with 10,000 files and 10,000 commits, because what would be too small to see is summed up.
 """
 
@@ -12,6 +13,7 @@ try:
     from lakekit.plot.commits import manifests, snapshots
     from lakekit.plot.files import buckets, sorted_runs
     from lakekit.plot.skips import skipping
+    from lakekit.plot.streams import ingestion
 except ImportError as error:
     if not (error.name or "").startswith("plotly"):
         raise
@@ -20,4 +22,4 @@ except ImportError as error:
         'Install it: pip install "lakekit[notebook]".',
     ) from error
 
-__all__ = ["buckets", "manifests", "skipping", "snapshots", "sorted_runs"]
+__all__ = ["buckets", "ingestion", "manifests", "skipping", "snapshots", "sorted_runs"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakekit.names import literal, quote
+from lakekit.names import TableName, literal, quote
 from lakekit.properties import visible_properties
 from lakekit.schema import declared_type, field_text, type_text
 
@@ -72,21 +73,46 @@ def details(table: Table) -> pa.Table:
 def show_create(table: Table) -> str:
     """Returns the statement that creates an empty table like this one."""
     snapshot = table.snapshot()
-    lines = [field_text(f, declared=declared_type(f)) for f in table.schema_of(snapshot)]
-    if snapshot.primary_key:
-        lines.append(f"PRIMARY KEY ({_listed(snapshot.primary_key)})")
+    return create_statement(
+        table.name,
+        [field_text(f, declared=declared_type(f)) for f in table.schema_of(snapshot)],
+        snapshot.primary_key,
+        table.partition_by,
+        snapshot.metadata.description,
+        visible_properties(snapshot.configuration),
+    )
+
+
+def create_statement(
+    name: TableName,
+    columns: Sequence[str],
+    primary_key: Sequence[str] = (),
+    partition_by: Sequence[str] = (),
+    comment: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> str:
+    """Returns the statement that creates a table; nothing is checked.
+
+    Args:
+        name: its name.
+        columns: the SQL text of each column, as `field_text` returns it.
+        primary_key: names of key columns.
+        partition_by: names of partition columns.
+        comment: a text about the table.
+        options: table options and their values.
+    """
+    lines = [*columns, f"PRIMARY KEY ({_listed(primary_key)})"] if primary_key else list(columns)
     body = ",\n  ".join(lines)
-    statement = [f"CREATE TABLE {table.name.sql} (\n  {body}\n)", "USING lake"]
-    if table.partition_by:
-        statement.append(f"PARTITIONED BY ({_listed(table.partition_by)})")
-    if snapshot.metadata.description:
-        statement.append(f"COMMENT {literal(snapshot.metadata.description)}")
-    options = visible_properties(snapshot.configuration)
+    statement = [f"CREATE TABLE {name.sql} (\n  {body}\n)", "USING lake"]
+    if partition_by:
+        statement.append(f"PARTITIONED BY ({_listed(partition_by)})")
+    if comment:
+        statement.append(f"COMMENT {literal(comment)}")
     if options:
-        pairs = ",\n  ".join(f"{literal(name)} = {literal(value)}" for name, value in options.items())
+        pairs = ",\n  ".join(f"{literal(option)} = {literal(value)}" for option, value in options.items())
         statement.append(f"TBLPROPERTIES (\n  {pairs}\n)")
     return "\n".join(statement)
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _listed(names: Sequence[str]) -> str:
     return ", ".join(quote(name) for name in names)
