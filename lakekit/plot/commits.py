@@ -39,12 +39,29 @@ def snapshots(table: Table, version: int | None = None) -> go.Figure:
     for kind, colour in (("inserted", GREEN), ("updated", BLUE), ("deleted", RED)):
         # A bar of nothing has no place on a logarithmic axis.
         counts = [row[f"rows_{kind}"] or None for row in rows]
-        target.add_bar(x=x, y=counts, name=f"rows {kind}", marker_color=colour, hovertext=notes, row=1, col=1)
+        target.add_bar(
+            x=x,
+            y=counts,
+            name=f"rows {kind}",
+            marker_color=colour,
+            hovertext=notes,
+            offsetgroup=kind,
+            row=1,
+            col=1,
+        )
     added = [row["files_added"] for row in rows]
     removed = [-row["files_removed"] for row in rows]
+    # In the middle of a commit's place, which the figures share.
     for name, counts, colour in (("files added", added, ORANGE), ("files removed", removed, "#7a5c99")):
         target.add_bar(
-            x=x, y=counts, name=name, marker_color=colour, hovertext=notes, offsetgroup="files", row=2, col=1
+            x=x,
+            y=counts,
+            name=name,
+            marker_color=colour,
+            hovertext=notes,
+            offsetgroup="updated",
+            row=2,
+            col=1,
         )
     target.update_traces(hoverinfo="text")
     style(target, f"{table.name}: commits", height=480, barmode="group")

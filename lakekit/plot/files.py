@@ -68,6 +68,7 @@ def buckets(table: Table, version: int | None = None, *, colour: Colour = "delet
         customdata=[tile.note() for tile in tiles],
         branchvalues="total",
         marker={**marker, "line": {"width": 0.5, "color": "rgba(255,255,255,0.6)"}, "pad": {"t": 16}},
+        outsidetextfont={"color": "#ffffff"},
         hovertemplate="%{customdata}<extra></extra>",
         tiling={"pad": 2},
         pathbar={"visible": True},

@@ -33,7 +33,7 @@ def skipping(report: SkippingReport) -> go.Figure:
         rows=1,
         cols=2,
         column_widths=[0.42, 0.58],
-        horizontal_spacing=0.16,
+        horizontal_spacing=0.06,
         subplot_titles=("bytes left after each step", "partitions and buckets"),
     )
     _steps(target, report)
@@ -128,7 +128,8 @@ def _map(target: go.Figure, report: SkippingReport) -> int:
                 x=[None], y=[None], mode="markers", marker=marker, name=_NAMES[step], row=1, col=2
             )
     target.update_xaxes(type="category", title_text="bucket", showgrid=False, row=1, col=2)
-    target.update_yaxes(type="category", autorange="reversed", showgrid=False, row=1, col=2)
+    # Long names of partitions would lie over the bars on the left.
+    target.update_yaxes(type="category", autorange="reversed", showgrid=False, side="right", row=1, col=2)
     return len(partitions)
 
 

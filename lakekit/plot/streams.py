@@ -36,5 +36,5 @@ def ingestion(history: History) -> go.Figure:
         )
     style(target, "", height=240, margin={"l": 50, "r": 10, "t": 40, "b": 30})
     target.update_yaxes(rangemode="tozero", nticks=5)
-    target.update_xaxes(nticks=4)
+    target.update_xaxes(nticks=4, tickangle=0, tickformat="%H:%M:%S")
     return target

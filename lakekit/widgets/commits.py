@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from lakekit.table.table import Table
 
-_STATIC_COMMITS = 20
+_STATIC_COMMITS = _STATIC_ROWS = 20
 _MARK = "rgba(128,128,128,0.45)"
 
 Row = dict[str, Any]
@@ -42,8 +42,12 @@ class SnapshotExplorer(LakeWidget):
         self.version = ipw.IntSlider(
             description="Version", continuous_update=False, layout=ipw.Layout(width="min(600px, 90%)")
         )
-        self.since = ipw.BoundedIntText(description="From", layout=ipw.Layout(width="160px"))
-        self.until = ipw.BoundedIntText(description="to", layout=ipw.Layout(width="160px"))
+        short: dict[str, Any] = {
+            "layout": ipw.Layout(width="130px"),
+            "style": {"description_width": "auto"},
+        }
+        self.since = ipw.BoundedIntText(description="From", **short)
+        self.until = ipw.BoundedIntText(description="to", **short)
         self.compare = button("Show changes", "The changes after the first version, up to the second")
         self.refresh = button("Refresh", "Look for new commits")
         self._facts_view, self._rows_view, self._changes_view = ipw.HTML(), ipw.HTML(), ipw.HTML()
@@ -143,8 +147,9 @@ class SnapshotExplorer(LakeWidget):
         newest = list(self._commits.values())[: -_STATIC_COMMITS - 1 : -1]
         said = parts.shown_of(len(newest), len(self._commits), "commit")
         shown: list[parts.Part] = [parts.Heading("Commits, newest first"), _timeline(newest, said)]
-        shown += [parts.Heading("Rows"), self._rows] if self._rows.columns else []
-        return shown + ([parts.Heading("Changes"), self._changes] if self._changes.columns else [])
+        shown += [parts.Heading("Rows"), self._rows.head(_STATIC_ROWS)] if self._rows.columns else []
+        changed = self._changes.head(_STATIC_ROWS)
+        return shown + ([parts.Heading("Changes"), changed] if changed.columns else [])
 
 
 def seen_once(table: Table) -> Table:

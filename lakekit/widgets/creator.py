@@ -169,7 +169,7 @@ class TableCreator(LakeWidget):
             )
             for n, v in ticks.items()
         ]
-        remove = button("×", "Remove this column")
+        remove = button("Remove", "Remove this column")
 
         def changed() -> None:
             column.name, column.type, column.comment = name.value.strip(), kind.value, comment.value
@@ -242,9 +242,9 @@ class TableCreator(LakeWidget):
             self.buckets.placeholder = f"{self._draft.suggested(self._buckets_known)} (suggested)"
         self._statements = [] if problems else self._sql()
         self.create.disabled = bool(problems) or self.busy
-        waiting = parts.Note("The SQL is shown here when name and columns are right.")
-        shown = parts.Code(self.sql_text) if self._statements else waiting
-        self._sql_view.value = shown._repr_html_() + (self._note()._repr_html_() if self._inserts() else "")
+        waiting: parts.Part = parts.Note("The SQL is shown here when name and columns are right.")
+        shown: list[parts.Part] = [parts.Code(self.sql_text) if self._statements else waiting]
+        self._sql_view.value = parts.as_html([*shown, self._note()] if self._inserts() else shown)
 
     def _sql(self) -> list[str]:
         name = self._lake.catalog.resolve(self._draft.name)

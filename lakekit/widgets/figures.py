@@ -14,12 +14,25 @@ class FigureView(go.FigureWidget):  # type: ignore[misc]  # plotly has no types
 
     _drawing = threading.RLock()  # a click may draw while the background does
 
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        """Takes what a figure takes; it is as wide as its place."""
+        super().__init__(*args, **settings)
+        self._config = {"displaylogo": False, "displayModeBar": False}
+        self._autosize: dict[str, bool] = {}
+        self.observe(self._fit, "_js2py_traceDeltas")
+
     def draw(self, figure: go.Figure) -> None:
         """Shows another figure in its place."""
         with self._drawing, self.batch_update():
             self.data = ()
             self.add_traces(list(figure.data))
-            self.update_layout(figure.layout.to_plotly_json(), overwrite=True)
+            self.update_layout(figure.layout.to_plotly_json() | self._autosize, overwrite=True)
+
+    def _fit(self, _drawn: Any) -> None:
+        """Takes the width of its place: plotly draws before it has one, and would stay as wide as it was."""
+        if not self._autosize:
+            self._autosize = {"autosize": True}
+            self.update_layout(self._autosize)
 
     def when_clicked(self, handler: Callable[[int], None]) -> None:
         """Calls a handler with the number of the point that is clicked; holds for what is drawn now."""

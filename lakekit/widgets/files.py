@@ -57,8 +57,8 @@ class ManifestExplorer(LakeWidget):
         self.refresh = button("Refresh", "Look for new versions")
         self.colour = ipw.ToggleButtons(
             options=[("deleted rows", "deleted_share"), ("level", "level")],
-            description="Colour",
             style={"button_width": "auto"},
+            layout=ipw.Layout(width="max-content"),
         )
         self.partition = ipw.Dropdown(description="Partition", layout=wide)
         self.bucket = ipw.Dropdown(description="Bucket", layout=wide)
@@ -72,10 +72,10 @@ class ManifestExplorer(LakeWidget):
         self._on(self.refresh, lambda: self._run("Reading the files", lambda: self._read(None), self._take))
         tabs = ipw.Tab(
             [ipw.VBox([self._runs, scrolled(self._files_view)]), scrolled(self._manifests_view, "500px")],
-            titles=["Sorted runs of the bucket", "Files of the log"],
+            titles=["Sorted runs", "Log files"],
         )
         self._show(
-            row(self.version, self.refresh, self.colour),
+            row(self.version, self.refresh, ipw.Label("Colour:"), self.colour),
             self._map,
             row(self.partition, self.bucket),
             tabs,
@@ -117,14 +117,18 @@ class ManifestExplorer(LakeWidget):
             self._fill_partitions(place)
         finally:
             self._filling = False
-        self._map.draw(figure)
+        self._show_map(figure)
         self._manifests_view.value = _manifests(self._state.manifests)._repr_html_()
         self._draw_bucket()
 
     def _draw_map(self) -> None:
         if self._state is not None:
             state = self._state
-            self._map.draw(plot.buckets(state.seen, state.version, colour=self.colour.value))
+            self._show_map(plot.buckets(state.seen, state.version, colour=self.colour.value))
+
+    def _show_map(self, figure: go.Figure) -> None:
+        self._map.draw(figure)
+        self._map.when_clicked(self._pick)
 
     # The bucket
 
@@ -152,6 +156,16 @@ class ManifestExplorer(LakeWidget):
     def _buckets(self) -> list[Row]:
         return self._state.buckets if self._state is not None else []
 
+    def _pick(self, tile: int) -> None:
+        """Chooses the bucket of the tile that was clicked: a bucket, or a file in one."""
+        traces: tuple[Any, ...] = self._map.data
+        identity = str(traces[0].ids[tile]).removeprefix(f"{self._table.name}/")
+        places = {f"{b['partition']}/bucket {b['bucket']}": b for b in self._buckets()}
+        found = places.get(identity) or next((f for f in self._all_files() if f["path"] == identity), None)
+        if found is not None and found["partition"] in [name for _, name in self.partition.options]:
+            self.partition.value = found["partition"]
+            self.bucket.value = found["bucket"]
+
     def _choose_partition(self) -> None:
         if not self._filling:
             self._filling = True
@@ -170,17 +184,18 @@ class ManifestExplorer(LakeWidget):
             figure = plot.sorted_runs(state.seen, self.partition.value, self.bucket.value, state.version)
             self._runs.draw(figure)
 
+    def _all_files(self) -> list[Row]:
+        return self._state.files if self._state is not None else []
+
     def _members(self) -> list[Row]:
         place = self.partition.value, self.bucket.value
-        files = self._state.files if self._state is not None else []
-        return [f for f in files if (f["partition"], f["bucket"]) == place]
+        return [f for f in self._all_files() if (f["partition"], f["bucket"]) == place]
 
     def _files(self, limit: int = _MAX_FILES) -> parts.Rows:
         members = sorted(self._members(), key=lambda f: (-(f["level"] or 0), f["modified_at"]))
-        columns = ["file", "level", "run", "rows", "deleted", "", "size", "first key", "last key"]
+        columns = ["level", "run", "rows", "deleted", "", "size", "first key", "last key", "file"]
         rows = [
             [
-                f["path"].rpartition("/")[2],
                 "other writer" if f["level"] is None else f["level"],
                 (f["run_id"] or "")[:8],
                 f["rows"],
@@ -189,6 +204,7 @@ class ManifestExplorer(LakeWidget):
                 format_bytes(f["bytes"]),
                 f["key_min"],
                 f["key_max"],
+                f["path"].rpartition("/")[2],
             ]
             for f in members[:limit]
         ]

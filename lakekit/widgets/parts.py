@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lakekit.notebook.display import Note, ResultTable, counted
@@ -37,7 +37,7 @@ class Part(Protocol):
     def _repr_html_(self) -> str: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rows(ResultTable):
     """A table with a line about it, and perhaps a colour behind each row.
 
@@ -53,6 +53,13 @@ class Rows(ResultTable):
     def note(self) -> str:
         """The line under the table."""
         return self.said
+
+    def head(self, limit: int) -> Rows:
+        """Returns the first rows, for a static form."""
+        if len(self.rows) <= limit:
+            return self
+        said = f"{self.said} ({limit} shown)"
+        return replace(self, rows=self.rows[:limit], tones=self.tones[:limit], said=said)
 
     def _repr_html_(self) -> str:
         shown = super()._repr_html_()
@@ -164,7 +171,7 @@ def local(value: Any) -> Any:
 
 def as_html(parts: Sequence[Part]) -> str:
     """Returns the parts as one piece of HTML."""
-    return f'<div class="lakekit-static">{"".join(part._repr_html_() for part in parts)}</div>'
+    return f'<div class="lakekit-static" style="line-height:1.4">{"".join(part._repr_html_() for part in parts)}</div>'
 
 
 def as_text(parts: Sequence[Part]) -> str:

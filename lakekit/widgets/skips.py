@@ -85,7 +85,7 @@ class SkippingExplorer(LakeWidget):
         report = self._chosen()
         if report is not None:
             self._figure.draw(plot.skipping(report))
-            self._steps_view.value = "".join(part._repr_html_() for part in _why(report))
+            self._steps_view.value = parts.as_html(_why(report))
             self._list_files()
 
     def _chosen(self) -> SkippingReport | None:
@@ -142,20 +142,20 @@ def _files(report: SkippingReport, which: str, limit: int) -> parts.Rows:
     wanted.sort(
         key=lambda f: (f["skipped_by"] is not None, -f["bytes_read"], f["partition"], f["bucket"] or 0)
     )
-    columns = ["partition", "bucket", "file", "level", "size", "outcome", "row groups read", "pages read"]
-    columns += ["size read", "rows read"]
+    columns = ["partition", "bucket", "level", "outcome", "size", "size read", "rows read", "row groups read"]
+    columns += ["pages read", "file"]
     rows = [
         [
             f["partition"] or "all rows",
             f["bucket"],
-            f["path"].rpartition("/")[2],
             f["level"],
-            format_bytes(f["bytes"]),
             _outcome(f),
-            _read_of(f["row_groups"], f["row_groups_skipped"]),
-            _read_of(f["pages"], f["pages_skipped"]),
+            format_bytes(f["bytes"]),
             format_bytes(f["bytes_read"]),
             f["rows_read"],
+            _read_of(f["row_groups"], f["row_groups_skipped"]),
+            _read_of(f["pages"], f["pages_skipped"]),
+            f["path"].rpartition("/")[2],
         ]
         for f in wanted[:limit]
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from lakekit.table.table import Table
 
 _COLOURS = {"running": "#2a9d6f", "paused": "#e08a1e", "failed": "#d1495b"}
+_PATH = re.compile(r"(?:\w+:)?/\S*(/[^/\]\s]+)")
+"""A path, of which the last part is enough."""
 _OVER = ("stopped", "failed")
 _DOES = {
     "start": ("stopped", "failed"),
@@ -169,7 +172,7 @@ class IngestionPanel(LakeWidget):
         """Returns what the stream reads, as Spark calls it once it has read; its columns before that."""
         query = self._handle._query if self._handle is not None else None
         progress: Mapping[str, Any] | None = query.lastProgress if query is not None else None
-        names = [source["description"] for source in (progress or {}).get("sources", ())]
+        names = [_PATH.sub(r"…\1", source["description"]) for source in (progress or {}).get("sources", ())]
         return ", ".join(names) or f"columns {', '.join(self._rows.columns)}"
 
     def close(self) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lakekit.logstore.tail import LogRow, Tail
     from lakekit.table.table import Table
 
+_STATIC_ROWS = 20
 _DRAW_S = 0.4
 _LOOK_S = 1.0
 _FRESH_S = 3.0
@@ -57,9 +58,9 @@ class LiveView(LakeWidget):
         self.pause_button.disabled = True
         self.mode = ipw.ToggleButtons(
             options=[("file", "file"), ("log", "log")],
-            description="Read from",
             tooltips=["The newest version of the files", "The files, with the log's newer changes over them"],
             style={"button_width": "auto"},
+            layout=ipw.Layout(width="max-content"),
         )
         self.key_fields = {
             name: ipw.Text(
@@ -81,8 +82,10 @@ class LiveView(LakeWidget):
             layout=half,
         )
         search = row(*self.key_fields.values(), self.find) if self.key_fields else ipw.HBox()
+        where = row(ipw.Label("Read from:"), self.mode)
         files = ipw.VBox(
-            [_heading("Rows"), row(self.mode), search, scrolled(self._rows_view, "420px")], layout=half
+            [_heading("Rows"), where, search, scrolled(self._rows_view, "420px")],
+            layout=half,
         )
         self._show(ipw.HBox([log, files], layout=ipw.Layout(flex_flow="row wrap")))
 
@@ -235,7 +238,12 @@ class LiveView(LakeWidget):
         super().close()
 
     def _parts(self) -> Sequence[parts.Part]:
-        return [parts.Heading("Log, newest first"), self._log(), parts.Heading("Rows"), self._rows]
+        return [
+            parts.Heading("Log, newest first"),
+            self._log().head(_STATIC_ROWS),
+            parts.Heading("Rows"),
+            self._rows.head(_STATIC_ROWS),
+        ]
 
 
 def _heading(text: str) -> ipw.HTML:

@@ -47,7 +47,7 @@ def test_a_stream_is_steered_by_clicks(table, feed):
     settle(panel)
     wait_until(lambda: "changes to the log 2" in shown(panel))
     assert "running" in shown(panel)
-    wait_until(lambda: "FileStreamSource" in shown(panel))
+    wait_until(lambda: "FileStreamSource[…/feed]" in shown(panel))
     assert usable(panel) == {"pause", "stop", "flush"}
     assert table.to_df().count() == 0
     panel.flush.click()

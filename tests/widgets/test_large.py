@@ -52,6 +52,7 @@ def large(lake):
         metrics = {"numInsertedRows": "400", "durationMs": "1000"}
         info = CommitInfo({"operation": "UPSERT", "operationMetrics": metrics, "engineInfo": "test"})
         assert log.write(version, [info, *files], f"commit {version}")
+    log.checkpoint(COMMITS)  # Spark would read all commits
     return table
 
 

@@ -32,7 +32,10 @@ def test_an_exported_notebook_shows_the_tables(exported, exporter):
 
 def test_the_text_form_tells_the_same(orders):
     bundle = widgets.snapshots(orders)._repr_mimebundle_()
-    assert "4 commits" in bundle["text/plain"]
+    lines = bundle["text/plain"].splitlines()
+    assert lines[:2] == ["Snapshots of widgets.orders", "Commits, newest first"]
+    assert [word.strip() for word in lines[2].split("|")][:3] == ["version", "time (UTC)", "operation"]
+    assert "4 commits" in lines
     assert "model_id" in bundle["application/vnd.jupyter.widget-view+json"]
     assert repr(widgets.snapshots(orders).static()) == bundle["text/plain"]
 
