@@ -51,11 +51,8 @@ class SkippingExplorer(LakeWidget):
         self.table = ipw.Dropdown(description="Table", layout=ipw.Layout(display="none"))
         self.which = ipw.ToggleButtons(options=[_ALL, _READ, _SKIPPED], style={"button_width": "auto"})
         self._steps_view, self._files_view = ipw.HTML(), ipw.HTML()
-        self._figure = FigureView(layout={"height": 10})
-        self._result = ipw.VBox(
-            [self._figure, self._steps_view, self.which, scrolled(self._files_view)],
-            layout=ipw.Layout(display="none"),
-        )
+        self._figure = FigureView()
+        self._result = ipw.VBox()
         if sql is not None:
             self._now("Explaining the query", lambda: self._explained(sql), self._take)
         self._on(self.explain, self._ask)
@@ -76,10 +73,10 @@ class SkippingExplorer(LakeWidget):
 
     def _take(self, reports: list[SkippingReport]) -> None:
         self._reports = reports
-        self._result.layout.display = ""
         self.table.layout.display = "" if len(reports) > 1 else "none"
         self.table.options = [(f"{r.table}, version {r.version}", n) for n, r in enumerate(reports)]
         self._draw()
+        self._result.children = [self._figure, self._steps_view, self.which, scrolled(self._files_view)]
 
     def _draw(self) -> None:
         report = self._chosen()

@@ -18,7 +18,7 @@ def test_the_static_form_tells_what_is_read_and_why(lake, orders):
 
 def test_a_query_is_explained_on_click(lake, orders):
     widget = widgets.skipping(lake)
-    assert widget._result.layout.display == "none"
+    assert not widget._result.children
     widget.explain.click()
     assert "There is no query to explain" in shown(widget)
     widget.sql.value = QUERY
