@@ -51,7 +51,7 @@ def run_cancellable(
         QueryInterrupted: after the jobs were cancelled.
         QueryError: if the time was up.
     """
-    task = _Task(spark, work)
+    task = Task(spark, work)
     task.start()
     deadline = None if timeout is None else time.monotonic() + timeout
     try:
@@ -69,7 +69,7 @@ def run_cancellable(
     return task.result()
 
 
-def _wait(task: _Task[T], deadline: float | None, tell: Callable[[Tasks], None] | None) -> bool:
+def _wait(task: Task[T], deadline: float | None, tell: Callable[[Tasks], None] | None) -> bool:
     """Waits for the end of a task; False if the deadline passes before."""
     told = time.monotonic()
     # A wait without a timeout could not be interrupted on every platform.
@@ -83,7 +83,9 @@ def _wait(task: _Task[T], deadline: float | None, tell: Callable[[Tasks], None] 
     return True
 
 
-class _Task(Generic[T]):
+class Task(Generic[T]):
+    """Spark work in a thread of its own, which can be cancelled."""
+
     def __init__(self, spark: SparkSession, work: Callable[[], T]) -> None:
         from pyspark.util import inheritable_thread_target
 
@@ -101,6 +103,7 @@ class _Task(Generic[T]):
         self._thread = threading.Thread(target=target, name=self._tag, daemon=True)
 
     def start(self) -> None:
+        """Begins; `done` is set at the end."""
         if not self._classic:
             self._counter = RemoteTasks(self._spark)
         self._thread.start()
@@ -156,6 +159,7 @@ class _Task(Generic[T]):
         return "Interrupted: the statement was cancelled."
 
     def result(self) -> T:
+        """Returns what the work returned, or raises what it raised."""
         if self._error is not None:
             raise self._error
         return self._value  # type: ignore[return-value]

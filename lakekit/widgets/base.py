@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import ipywidgets as ipw
 
 from lakekit.errors import LakeError
-from lakekit.notebook.running import _Task, run_cancellable
+from lakekit.notebook.running import Task, run_cancellable
 from lakekit.session.failures import spark_failure
 from lakekit.widgets import parts
 
@@ -53,7 +53,7 @@ class LakeWidget(ipw.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self._lock = threading.RLock()
         self._waiting: dict[str, _Work] = {}
         self._thread: threading.Thread | None = None
-        self._task: _Task[Any] | None = None
+        self._task: Task[Any] | None = None
         self._failure: parts.Failure | None = None
         self._closed = False
 
@@ -150,7 +150,7 @@ class LakeWidget(ipw.VBox):  # type: ignore[misc]  # ipywidgets has no types
         try:
             if not asked.quiet:
                 self._say(parts.Note(f"{asked.doing} …"))
-            self._task = _Task(self._lake.spark, asked.work)
+            self._task = Task(self._lake.spark, asked.work)
             self._task.start()
             self._task.done.wait()
             self._task.close()
