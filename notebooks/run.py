@@ -26,6 +26,7 @@ from nbclient.exceptions import CellExecutionError
 
 HERE = Path(__file__).resolve().parent
 PLOTLY = "application/vnd.plotly.v1+json"
+WIDGET = "application/vnd.jupyter.widget-view+json"
 CELL_TIMEOUT = 600
 IMAGE = {"width": 900}
 
@@ -55,6 +56,9 @@ def run(path: Path, out: Path, save: bool = False) -> bool:
     started = time.monotonic()
     error = execute(notebook, folder)
     seconds = time.monotonic() - started
+    for data in output_data(notebook):
+        # Without a kernel a widget is its static form.
+        data.pop(WIDGET, None)
     executed, page = folder / path.name, folder / f"{path.stem}.html"
     nbformat.write(notebook, executed)
     page.write_text(to_html(notebook, path.stem), encoding="utf-8")
@@ -78,6 +82,7 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> str:
         notebook,
         km=kernel,
         timeout=CELL_TIMEOUT,
+        store_widget_state=False,
         # Kernels may warn about their transport, which here stays on this machine.
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(folder)}},
@@ -128,8 +133,13 @@ def without_traces(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def figures(notebook: nbformat.NotebookNode) -> list[dict[str, Any]]:
     """Returns the data of each output that is a figure."""
+    return [data for data in output_data(notebook) if PLOTLY in data]
+
+
+def output_data(notebook: nbformat.NotebookNode) -> list[dict[str, Any]]:
+    """Returns the data of all outputs, by media type."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return [output["data"] for output in outputs if PLOTLY in output.get("data", {})]
+    return [output["data"] for output in outputs if "data" in output]
 
 
 def summarise(notebook: nbformat.NotebookNode, folder: Path, seconds: float) -> None:

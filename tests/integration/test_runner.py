@@ -39,6 +39,15 @@ def test_the_page_holds_its_figures_and_what_draws_them(run, tmp_path):
     assert "<script src=" not in page.replace('"', "")
 
 
+def test_of_a_widget_the_static_form_is_kept(run, tmp_path):
+    live = {"application/vnd.jupyter.widget-view+json": {"model_id": "1"}, "text/html": "<b>as it was</b>"}
+    done = run(f"class Widget:\n    def _repr_mimebundle_(self, **asked):\n        return {live}\n\nWidget()")
+    assert done.returncode == 0, done.stderr
+    assert "<b>as it was</b>" in (tmp_path / "out" / "small" / "small.html").read_text(encoding="utf-8")
+    executed = (tmp_path / "out" / "small" / "small.ipynb").read_text(encoding="utf-8")
+    assert "widget-view" not in executed.partition('"outputs"')[2]
+
+
 def test_a_cell_that_fails_is_told_and_the_rest_is_kept(run, tmp_path):
     done = run("print('as far as this')", "raise ValueError('a clear reason')", "print('never')")
     assert done.returncode == 1

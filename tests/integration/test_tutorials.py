@@ -24,8 +24,10 @@ def name(path):
     return path.stem
 
 
-def test_there_are_tutorials():
+def test_the_index_lists_the_tutorials_in_their_order():
+    index = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert TUTORIALS
+    assert re.findall(r"\]\((\w+\.ipynb)\)", index) == [tutorial.name for tutorial in TUTORIALS]
 
 
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=name)
