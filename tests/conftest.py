@@ -19,8 +19,19 @@ from lakekit.session import jars, spark, versions
 from lakekit.session.connect import open_remote
 from lakekit.session.java import find_java
 
+_LONGEST = ("crash/", "integration/test_tutorials", "logstore/test_outages", "browser/", "integration/", "logstore/")
 DRIVER_MEMORY = "2g"
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest files first, so that no process has one of them left when the others are done."""
+
+    def rank(item: pytest.Item) -> int:
+        name = item.nodeid.removeprefix("tests/")
+        return next((i for i, start in enumerate(_LONGEST) if name.startswith(start)), len(_LONGEST))
+
+    items.sort(key=rank)
 
 
 @pytest.fixture(scope="session")
