@@ -19,7 +19,14 @@ from lakekit.session import jars, spark, versions
 from lakekit.session.connect import open_remote
 from lakekit.session.java import find_java
 
-_LONGEST = ("crash/", "integration/test_tutorials", "logstore/test_outages", "browser/", "integration/", "logstore/")
+_LONGEST = (
+    "crash/",
+    "integration/test_tutorials",
+    "logstore/test_outages",
+    "browser/",
+    "integration/",
+    "logstore/",
+)
 DRIVER_MEMORY = "2g"
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 

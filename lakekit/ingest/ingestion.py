@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakekit.errors import InvalidOptionError, LakeError, SessionError
-from lakekit.ingest.sink import Sink
+from lakekit.ingest.sink import Sink, prepared_rows
 from lakekit.session.failures import spark_failure
 from lakekit.storage.store import Store
+from lakekit.table.changes import KIND
 from lakekit.table.commit import Commit
+from lakekit.table.write import Write, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -187,9 +189,9 @@ class Ingestion:
         started = time.monotonic()
         try:
             if self._sink is None:
-                done = self.table.upsert(rows, writer_id=self.writer_id, epoch=batch_id)
+                done = _into_files(self.table, rows, (self.writer_id, batch_id))
                 self._add(done)
-                self._rows_in += done.rows_inserted + done.rows_updated
+                self._rows_in += done.rows_inserted + done.rows_updated + done.rows_deleted
                 return
             taken = self._sink.take(rows, batch_id)
         except LakeError as error:
@@ -283,6 +285,13 @@ def write_stream(
 def _log_first(table: Table) -> bool:
     """Tells whether rows go to a log before the files; for an append table the log follows its commits."""
     return table.options.log_store_enabled and bool(table.primary_key)
+
+
+def _into_files(table: Table, rows: DataFrame, txn: tuple[str, int]) -> Commit:
+    """Writes a micro-batch into a table whose log, if it has one, follows its commits."""
+    if KIND not in rows.columns or not table.primary_key:
+        return table.upsert(rows, writer_id=txn[0], epoch=txn[1])
+    return table._written(write(table, Write("STREAM", lambda _: prepared_rows(table, rows), txn=txn)))
 
 
 def _writer_id(checkpoint: str) -> str:

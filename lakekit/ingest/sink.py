@@ -127,7 +127,7 @@ class Sink:
         number = batch_id + 1
         if number <= self._last:
             return 0
-        prepared = self._prepared(rows)
+        prepared = prepared_rows(self._table, rows)
         found = batch.at_most(prepared, FEW_ROWS)
         if found is None:
             taken = self._take_many(prepared, number)
@@ -141,18 +141,6 @@ class Sink:
         if self.pending_rows > PENDING_ROWS:
             self.commit()
         return taken
-
-    def _prepared(self, rows: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        if KIND in rows.columns:  # a changelog: the new rows tell all
-            deletes = F.when(F.col(KIND) == "-D", "D").otherwise("U")
-            rows = rows.where(F.col(KIND) != "-U").withColumn(OPERATION, deletes)
-            known = {f.name.lower() for f in self._table.schema}
-            rows = rows.drop(
-                *[c for c in rows.columns if c.startswith("_") and c.lower() not in known | {OPERATION}]
-            )
-        return batch.aligned(self._table, rows, self._table.snapshot())
 
     def _take_many(self, rows: DataFrame, number: int) -> int:
         """Writes a large micro-batch as one commit, whose changes go to the log afterwards."""
@@ -238,6 +226,20 @@ class Sink:
         txn = self._writer, snapshot.txns.get(self._writer, 0)
         footprint = Footprint(Isolation.KEYS, frozenset(), frozenset(), txn)
         self._table.commit(Proposal(snapshot.version, [], footprint, operation, {}, {}, note))
+
+
+def prepared_rows(table: Table, rows: DataFrame) -> DataFrame:
+    """Returns rows as the table has them; those of a changelog with OPERATION, as the new rows tell all."""
+    from pyspark.sql import functions as F
+
+    if KIND in rows.columns:
+        deletes = F.when(F.col(KIND) == "-D", "D").otherwise("U")
+        rows = rows.where(F.col(KIND) != "-U").withColumn(OPERATION, deletes)
+        known = {f.name.lower() for f in table.schema}
+        rows = rows.drop(
+            *[c for c in rows.columns if c.startswith("_") and c.lower() not in known | {OPERATION}]
+        )
+    return batch.aligned(table, rows, table.snapshot())
 
 
 def _concat(tables: Sequence[pa.Table]) -> pa.Table:

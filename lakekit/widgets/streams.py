@@ -110,9 +110,10 @@ class IngestionPanel(LakeWidget):
 
     def _follow(self) -> None:
         """Begins to look once a period, unless that is done already."""
-        self._look()
+        state = self._look()
         with self._lock:
-            if self._follower is None and not self._closed and self._status().state not in _OVER:
+            # What was shown decides: an ingestion that ends after that look is looked at once more.
+            if self._follower is None and not self._closed and state not in _OVER:
                 self._follower = threading.Thread(target=self._watch, name="lakekit-panel", daemon=True)
                 self._follower.start()
 

@@ -187,6 +187,22 @@ def test_a_changelog_as_the_source(lake, table, tmp_path):
     assert replay(logged(table)) == stored(table)
 
 
+def test_a_changelog_into_a_table_without_a_log(lake, tmp_path):
+    source, copy = (
+        lake.create_table(f"changelog_{name}", "id BIGINT, v STRING", primary_key=["id"])
+        for name in ("from", "to")
+    )
+    source.upsert([{"id": i, "v": "a"} for i in range(4)])
+    place = str(tmp_path / "checkpoint")
+    for _ in range(2):
+        changes = source.read_stream(changelog=True)
+        copy.write_stream(changes, checkpoint=place, available_now=True).wait(120)
+        assert stored(copy) == stored(source)
+        source.upsert([{"id": 1, "v": "b"}, {"id": 9, "v": "b"}])
+        source.delete([{"id": 2}])
+    assert len(stored(copy)) == 4
+
+
 def test_late_rows_by_the_sequence_field(lake, tmp_path):
     table = lake.create_table(
         "streams.late",
