@@ -59,9 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
 def first_results(folder: str) -> dict[str, float]:
     """Measures the first cells of a kernel, in seconds, and its memory after them, in bytes."""
     shell = start_ipython()
+    shell.run_cell("import lakekit").raise_error()
     found: dict[str, float] = {}
     cells = {
-        "`import lakekit`": "import lakekit",
         "`lakekit.connect()`": f"lake = lakekit.connect({str(Path(folder) / 'warehouse')!r})",
         "`%load_ext lakekit`": "%load_ext lakekit",
         "first `SELECT 1` in a `%%lakesql` cell": "%%lakesql\nSELECT 1",
