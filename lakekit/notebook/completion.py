@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from lakekit.notebook import listing
-from lakekit.notebook.options import OPTIONS
+from lakekit.notebook.options import CHOICES, FLAGS, OPTIONS
 from lakekit.notebook.sql_completion import Found, complete_sql, complete_table
 from lakekit.notebook.verbs import VERBS
 
@@ -81,7 +81,7 @@ def _end_of_options(line: str) -> int:
     position = target.end() if target else 0
     while option := _OPTION.match(line, position):
         end = option.end()
-        if _takes_value(option[1]):
+        if option[1] not in FLAGS:
             value = _VALUE.match(line, end)
             if value is None:
                 break
@@ -90,15 +90,10 @@ def _end_of_options(line: str) -> int:
     return position + len(line[position:]) - len(line[position:].lstrip())
 
 
-def _takes_value(option: str) -> bool:
-    return re.match(r"[^\s:]+:", OPTIONS.get(option, "VALUE:")) is not None
-
-
 def _option(before: str) -> tuple[str, list[Found]]:
     """Finds options, and the values of one that has a few, on a line that holds options alone."""
-    if (value := _VALUE_TYPED.search(before)) and _takes_value(value[1]):
-        choices = OPTIONS.get(value[1], "").partition(":")[0].split("|")
-        return value[2], [(c, "value") for c in choices if c.islower() and c.startswith(value[2])]
+    if (value := _VALUE_TYPED.search(before)) and value[1] not in FLAGS:
+        return value[2], [(c, "value") for c in CHOICES.get(value[1], ()) if c.startswith(value[2])]
     option = _OPTION_TYPED.search(before)
     if option is None and not before.endswith(" "):
         return "", []

@@ -59,14 +59,20 @@ class ResultTable:
             for c, a in zip(self.columns, aligns, strict=True)
         )
         body = "".join(
-            "<tr>" + "".join(_html_cell(v, a) for v, a in zip(row, aligns, strict=True)) + "</tr>"
-            for row in self.rows
+            f"<tr{self._row_attributes(number)}>"
+            + "".join(_html_cell(v, a) for v, a in zip(row, aligns, strict=True))
+            + "</tr>"
+            for number, row in enumerate(self.rows)
         )
         return (
             f'<div class="lakekit-result"><div style="overflow-x:auto"><table style="{_TABLE}">'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
             f'<div style="{_NOTE}">{html.escape(self.note)}</div></div>'
         )
+
+    def _row_attributes(self, number: int) -> str:  # noqa: ARG002
+        """Returns the attributes of a row's tag, with a blank before them."""
+        return ""
 
     def __repr__(self) -> str:
         texts = [[_one_line(text(v)) for v in row] for row in self.rows]

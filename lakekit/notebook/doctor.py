@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lakekit.errors import LakeError
-from lakekit.names import quote
+from lakekit.notebook.listing import lake_tables
 
 if TYPE_CHECKING:
     from lakekit.lake import Lake
@@ -160,20 +160,18 @@ def _logs(lake: Lake) -> Iterator[Check]:
     from lakekit.logstore.clients import EMBEDDED
     from lakekit.logstore.topic import end_offsets
 
-    for database in lake.databases():
-        for name in lake.tables(database):
-            table = lake.table(f"{quote(database)}.{quote(name)}")
-            options = table.options
-            if not options.log_store_enabled:
-                continue
-            what, address = f"Log of {table.name}", str(options.log_store_address)
-            if address == EMBEDDED and EmbeddedBroker(str(lake.warehouse)).running() is None:
-                yield Check(what, "ok", "the embedded Kafka does not run now; it starts on first use")
-                continue
-            try:
-                connection = lake.log_clients.connection(address)
-                loop.run(end_offsets(connection, str(options.log_store_topic)))
-            except LakeError as error:
-                yield Check(what, "missing", error.message, error.hint)
-            else:
-                yield Check(what, "ok", f"topic {options.log_store_topic} at {address} answers")
+    for table in lake_tables(lake):
+        options = table.options
+        if not options.log_store_enabled:
+            continue
+        what, address = f"Log of {table.name}", str(options.log_store_address)
+        if address == EMBEDDED and EmbeddedBroker(str(lake.warehouse)).running() is None:
+            yield Check(what, "ok", "the embedded Kafka does not run now; it starts on first use")
+            continue
+        try:
+            connection = lake.log_clients.connection(address)
+            loop.run(end_offsets(connection, str(options.log_store_topic)))
+        except LakeError as error:
+            yield Check(what, "missing", error.message, error.hint)
+        else:
+            yield Check(what, "ok", f"topic {options.log_store_topic} at {address} answers")

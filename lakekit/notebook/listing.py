@@ -8,12 +8,14 @@ there costs a Spark task, and is read only when a person asks for it.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lakekit.names import BUCKET_COLUMN, TableName, quote
 
 if TYPE_CHECKING:
     from lakekit.lake import Lake
+    from lakekit.table.table import Table
 
 Details = dict[str, Any]
 _MAX_REMEMBERED = 500
@@ -43,6 +45,17 @@ def tables(lake: Lake, database: str) -> list[str]:
         return lake.tables(database)
     rows = lake.spark.sql(f"SHOW TABLES IN {quote(database)}").collect()
     return sorted(row.tableName for row in rows if not row.isTemporary)
+
+
+def lake_tables(lake: Lake, database: str | None = None) -> Iterator[Table]:
+    """Yields the tables of one database, or of all.
+
+    Raises:
+        DatabaseNotFoundError: if there is no such database.
+    """
+    for each in lake.databases() if database is None else [database]:
+        for name in lake.tables(each):
+            yield lake.table(f"{quote(each)}.{quote(name)}")
 
 
 def details(lake: Lake, name: TableName) -> Details:

@@ -36,6 +36,12 @@ OPTIONS = {
 }
 """Each option and its one-line help."""
 
+CHOICES = {"--display": DISPLAYS, "--chart": CHARTS, "--mode": MODES}
+"""The values of the options that have a few."""
+
+FLAGS = ("--explain",)
+"""The options without a value."""
+
 _TARGET = re.compile(r"\s*([A-Za-z_]\w*)\s*<<(?=\s|$)")
 _OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*)(?:=|\s+|$)")
 _VALUE = re.compile(r"""\s*("[^"]*"|'[^']*'|[^\s"']\S*)""")
@@ -95,8 +101,8 @@ def parse_line(line: str) -> tuple[Options, str]:
         name, position = option[1], option.end()
         if name not in OPTIONS:
             raise InvalidOptionError.unknown(name, OPTIONS)
-        if name == "--explain":
-            given["explain"] = True
+        if name in FLAGS:
+            given[name[2:]] = True
             continue
         match = (_PARAM if name == "--param" else _VALUE).match(line, position)
         if match is None:
@@ -184,9 +190,7 @@ def _one_of(words: tuple[str, ...]) -> Callable[[str, str], str]:
 _READERS: Mapping[str, Callable[[str, str], Any]] = {
     "--into": _identifier,
     "--limit": _count,
-    "--display": _one_of(DISPLAYS),
-    "--chart": _one_of(CHARTS),
     "--timeout": _seconds,
     "--at": _moment,
-    "--mode": _one_of(MODES),
+    **{name: _one_of(words) for name, words in CHOICES.items()},
 }

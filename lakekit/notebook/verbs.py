@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lakekit.errors import InvalidOptionError, NotFoundError, QueryError, did_you_mean
-from lakekit.names import quote
 from lakekit.notebook.display import Note, ResultTable, commit_note, duration
+from lakekit.notebook.listing import lake_tables
 from lakekit.notebook.running import run_cancellable
 from lakekit.session.connect import connect, current, open_lake
 from lakekit.skipping.report import format_bytes
@@ -95,24 +95,21 @@ def _connect(arguments: argparse.Namespace, namespace: Namespace) -> object:
 
 def _tables(arguments: argparse.Namespace, _: Namespace) -> object:
     lake, started = open_lake(), time.monotonic()
-    names = lake.databases() if arguments.database is None else [arguments.database]
     rows = []
-    for database in names:
-        for name in lake.tables(database):
-            table = lake.table(f"{quote(database)}.{quote(name)}")
-            snapshot = table.snapshot()
-            rows.append(
-                [
-                    str(table.name),
-                    ", ".join(table.primary_key),
-                    ", ".join(table.partition_by),
-                    table.buckets,
-                    snapshot.version,
-                    len(snapshot.files),
-                    format_bytes(snapshot.total_bytes),
-                    table.options.log_store_topic if table.options.log_store_enabled else None,
-                ]
-            )
+    for table in lake_tables(lake, arguments.database):
+        snapshot = table.snapshot()
+        rows.append(
+            [
+                str(table.name),
+                ", ".join(table.primary_key),
+                ", ".join(table.partition_by),
+                table.buckets,
+                snapshot.version,
+                len(snapshot.files),
+                format_bytes(snapshot.total_bytes),
+                table.options.log_store_topic if table.options.log_store_enabled else None,
+            ]
+        )
     columns = ["table", "primary key", "partitioned by", "buckets", "version", "files", "size", "log"]
     return ResultTable(columns, rows, False, time.monotonic() - started)
 

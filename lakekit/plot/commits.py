@@ -110,10 +110,15 @@ def manifests(table: Table, version: int | None = None) -> go.Figure:
     return target
 
 
+def commits_in_a_bar(commits: int) -> int:
+    """Returns how many neighbours share a bar of `snapshots`."""
+    return max(1, -(-commits // MAX_BARS))
+
+
 def _grouped(rows: Sequence[Row]) -> list[Row]:
     """Sums up neighbours where there are too many commits for a bar each."""
-    step = -(-len(rows) // MAX_BARS)
-    if step <= 1:
+    step = commits_in_a_bar(len(rows))
+    if step == 1:
         return list(rows)
     groups = (rows[start : start + step] for start in range(0, len(rows), step))
     return [_sum(group) for group in groups]

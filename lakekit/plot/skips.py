@@ -91,7 +91,7 @@ def _step_note(step: Any) -> str:
 def _map(target: go.Figure, report: SkippingReport) -> int:
     """Adds a cell for each bucket of each partition; returns how many rows of cells there are."""
     files = report.files.to_pylist()
-    partitions = sorted({row["partition"] for row in files}, key=_natural)[:_MAX_ROWS]
+    partitions = sorted({row["partition"] for row in files}, key=natural)[:_MAX_ROWS]
     buckets = sorted({row["bucket"] for row in files}, key=lambda b: -1 if b is None else b)
     cells: dict[tuple[str, int | None], list[Row]] = {}
     for row in files:
@@ -149,8 +149,8 @@ def _cell_note(partition: str, bucket: int | None, rows: Sequence[Row]) -> str:
     return "<br>".join(lines)
 
 
-def _natural(text: str) -> list[Any]:
-    """Sorts ``month=2`` before ``month=10``."""
+def natural(text: str) -> list[Any]:
+    """Returns what sorts ``month=2`` before ``month=10``."""
     return [
         (0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text) if part
     ]

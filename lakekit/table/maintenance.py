@@ -92,7 +92,7 @@ def _caught_up(
     jobs = [job for job in found if job is not None]
     layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
     task = NumberedTask.of(layout, catch_up, jobs)
-    for result in run_numbered(table, task, min(len(jobs), at_once or len(jobs))):
+    for result in run_numbered(table, task, at_once):
         live.update(dict.fromkeys(result.touched, result))  # none, where rows were not found
     return live
 

@@ -254,10 +254,10 @@ def collect_results(table: Table, results: DataFrame) -> list[Any]:
 
 
 def run_numbered(table: Table, task: NumberedTask, tasks: int | None = None) -> list[Any]:
-    """Runs jobs that need no rows, each in a Spark task of its own, or in so many tasks."""
+    """Runs jobs that need no rows, each in a Spark task of its own, or in so many tasks at most."""
     if not task.jobs:
         return []
-    numbers = table.lake.spark.range(0, len(task.jobs), 1, tasks or len(task.jobs))
+    numbers = table.lake.spark.range(0, len(task.jobs), 1, min(tasks or len(task.jobs), len(task.jobs)))
     return collect_results(table, numbers.mapInArrow(task, RESULT_SCHEMA))
 
 

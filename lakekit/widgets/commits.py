@@ -10,7 +10,7 @@ import ipywidgets as ipw
 from lakekit import plot
 from lakekit.errors import InvalidOptionError
 from lakekit.notebook.display import duration
-from lakekit.plot.commits import MAX_BARS
+from lakekit.plot.commits import commits_in_a_bar
 from lakekit.skipping.report import format_bytes
 from lakekit.table import changes
 from lakekit.widgets import parts
@@ -84,7 +84,7 @@ class SnapshotExplorer(LakeWidget):
             each.max = last
         self.since.value, self.until.value = max(first, last - 1), last
         self._figure.draw(figure)
-        step = -(-len(commits) // MAX_BARS)
+        step = commits_in_a_bar(len(commits))
         self._figure.when_clicked(
             lambda bar: setattr(self.version, "value", min(first + (bar + 1) * step - 1, last))
         )
@@ -95,7 +95,7 @@ class SnapshotExplorer(LakeWidget):
     def _mark(self, version: int) -> None:
         """Marks the version in the figure, and says all about its commit."""
         versions = list(self._commits)
-        place = versions.index(version) // -(-len(versions) // MAX_BARS)
+        place = versions.index(version) // commits_in_a_bar(len(versions))
         band = {"type": "rect", "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
         self._figure.layout.shapes = [
             {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as ipw
 
 from lakekit import plot
-from lakekit.plot.skips import _natural
+from lakekit.plot.skips import natural
 from lakekit.skipping.report import format_bytes
 from lakekit.widgets import parts
 from lakekit.widgets.base import LakeWidget, button, row, scrolled
@@ -139,7 +139,7 @@ class ManifestExplorer(LakeWidget):
             kept = max(
                 known, key=lambda p: (known[p]["runs"], known[p]["deleted_rows"]), default=(None, None)
             )
-        names = sorted({partition for partition, _ in known}, key=_natural)[:MAX_CHOICES]
+        names = sorted({partition for partition, _ in known}, key=natural)[:MAX_CHOICES]
         if kept[0] is not None and kept[0] not in names:
             names.append(kept[0])
         self.partition.options = [(name or _ALL_ROWS, name) for name in names]

@@ -62,13 +62,10 @@ class Rows(ResultTable):
         return replace(self, rows=self.rows[:limit], tones=self.tones[:limit], said=said)
 
     def _repr_html_(self) -> str:
-        shown = super()._repr_html_()
-        if self.tones:
-            # Values are escaped, so a row can begin nowhere but where a row begins; the first is the head.
-            before, head, *rows = shown.split("<tr>")
-            toned = [f"<tr{_tone(t)}>{row}" for t, row in zip(self.tones, rows, strict=True)]
-            shown = f"{before}<tr>{head}{''.join(toned)}"
-        return f'<div style="line-height:1.4">{shown}</div>'
+        return f'<div style="line-height:1.4">{super()._repr_html_()}</div>'
+
+    def _row_attributes(self, number: int) -> str:
+        return _tone(self.tones[number]) if self.tones else ""
 
 
 def _tone(tone: str) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import multiprocessing
 import sys
 import tempfile
@@ -29,7 +28,7 @@ import lakekit
 from lakekit.session import jars, versions
 from lakekit.table.log import TableLog
 
-from .report import replace_between
+from .report import publish
 from .run import HERE, Settings, machine
 
 if TYPE_CHECKING:
@@ -95,12 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
                 for reader in ("tail", "spark")
             ]
             results["throughput"] = throughput(lake, options.batch)
-    out: Path = options.out or HERE / "results" / "log.json"
-    out.write_text(json.dumps(results, indent=1) + "\n")
-    text = report(results)
-    print(text)
-    if options.out is None:
-        replace_between(HERE / "README.md", BEGIN, END, text)
+    publish(results, report(results), "log.json", (BEGIN, END), options.out)
     return 0
 
 

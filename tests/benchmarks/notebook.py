@@ -7,7 +7,6 @@ a table of 10,000 files in 1,000 commits. A figure's time is until its JSON is m
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -22,7 +21,7 @@ from IPython.utils.capture import capture_output
 
 from tests import many_files
 
-from .report import replace_between
+from .report import publish
 from .run import HERE, Settings, machine
 
 if TYPE_CHECKING:
@@ -47,12 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         results |= {"figures": figures(lake, table), "widgets": looks(lake, table)}
         lake.stop()
     results["machine"] = machine(Settings(2, "default", options.work, keep=False))
-    out: Path = options.out or HERE / "results" / "notebook.json"
-    out.write_text(json.dumps(results, indent=1) + "\n")
-    text = report(results)
-    print(text)
-    if options.out is None:
-        replace_between(HERE / "README.md", BEGIN, END, text)
+    publish(results, report(results), "notebook.json", (BEGIN, END), options.out)
     return 0
 
 

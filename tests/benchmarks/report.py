@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,25 @@ def write(results: Measured, drawn: Sequence[Path], readme: Path) -> None:
     pictures = "\n".join(f"![{path.stem}]({path.relative_to(readme.parent).as_posix()})" for path in drawn)
     parts = [_machine(results), _verdict(results), tables(results), pictures, _settings(results)]
     replace_between(readme, BEGIN, END, "\n\n".join(part for part in parts if part))
+
+
+def publish(
+    results: Mapping[str, Any], text: str, name: str, marks: tuple[str, str], out: Path | None
+) -> None:
+    """Prints a report and keeps it.
+
+    Args:
+        results: the raw figures.
+        text: what they say, as Markdown.
+        name: of the file in ``results`` for the raw figures.
+        marks: the two lines of README.md between which the text goes.
+        out: another file for the raw figures; then README.md stays as it is.
+    """
+    here = Path(__file__).parent
+    (out or here / "results" / name).write_text(json.dumps(results, indent=1) + "\n")
+    print(text)
+    if out is None:
+        replace_between(here / "README.md", *marks, text)
 
 
 def replace_between(readme: Path, begin: str, end: str, body: str) -> None:

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from html.parser import HTMLParser
 
 import pytest
 from pyspark.sql import Row
 
 from lakekit.notebook.display import MAX_CELL, Note, ResultTable, duration, text
-
-
-class _Page(HTMLParser):
-    """The tags and the visible text of a page."""
-
-    def __init__(self, source):
-        super().__init__()
-        self.tags, self.texts = [], []
-        self.feed(source)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
+from tests import pages
+from tests.pages import Page
 
 HOSTILE = [
-    "<script>alert(1)</script>",
-    '<img src=x onerror="alert(1)">',
-    '"><a data-commandlinker-command="x">',
+    *pages.HOSTILE,
     "</td></table><h1>",
     "&lt;b&gt;",
 ]
@@ -38,11 +21,11 @@ HOSTILE = [
 
 @pytest.mark.parametrize("bad", HOSTILE)
 def test_hostile_text_is_only_text(bad):
-    page = _Page(ResultTable([bad], [[bad], [{bad: bad}]], False, 0.1)._repr_html_())
+    page = Page(ResultTable([bad], [[bad], [{bad: bad}]], False, 0.1)._repr_html_())
     assert {tag for tag, _ in page.tags} <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
     assert {key for _, attrs in page.tags for key in attrs} <= {"class", "style"}
     assert page.texts.count(bad) == 2
-    assert bad in _Page(Note(bad)._repr_html_()).texts
+    assert bad in Page(Note(bad)._repr_html_()).texts
 
 
 def test_the_note_counts_rows_and_says_how_long():
@@ -52,25 +35,25 @@ def test_the_note_counts_rows_and_says_how_long():
 
 
 def test_an_empty_result_still_shows_its_columns():
-    page = _Page(ResultTable(["a", "b"], [], False, 0.1)._repr_html_())
+    page = Page(ResultTable(["a", "b"], [], False, 0.1)._repr_html_())
     assert page.texts[:2] == ["a", "b"]
 
 
 def test_columns_of_one_name_are_all_shown():
-    page = _Page(ResultTable(["a", "a"], [[1, 2]], False, 0.1)._repr_html_())
+    page = Page(ResultTable(["a", "a"], [[1, 2]], False, 0.1)._repr_html_())
     assert page.texts[:4] == ["a", "a", "1", "2"]
 
 
 def test_numbers_are_right_aligned_and_null_is_marked():
     shown = ResultTable(["n", "s"], [[1, "x"], [None, None]], False, 0.1)._repr_html_()
-    page = _Page(shown)
+    page = Page(shown)
     aligns = [attrs["style"].split(";")[0] for tag, attrs in page.tags if tag in ("th", "td")]
     assert aligns == ["text-align:right", "text-align:left"] * 3
     assert page.texts.count("null") == 2
 
 
 def test_long_values_are_cut():
-    page = _Page(ResultTable(["a"], [["x" * 10_000]], False, 0.1)._repr_html_())
+    page = Page(ResultTable(["a"], [["x" * 10_000]], False, 0.1)._repr_html_())
     assert page.texts[1] == "x" * MAX_CELL + "…"
 
 

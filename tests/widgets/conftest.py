@@ -5,39 +5,18 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
 
 import pytest
 
-HOSTILE = [
-    "<script>alert(1)</script>",
-    '<img src=x onerror="alert(1)">',
-    '"><a data-commandlinker-command="x">',
-]
+from tests.pages import HOSTILE, Page
+
 HOSTILE_COLUMN = "<script>x</script>"
 """As bad as the name of a column can be."""
 
+LOG = {"log-store.enabled": True, "log-store.address": "embedded"}
+
 _TAGS = {"div", "table", "thead", "tbody", "tr", "th", "td", "pre", "span"}
 _ATTRIBUTES = {"class", "style", "role"}
-
-
-class Page(HTMLParser):
-    """The tags and the visible text of a page."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.tags, self.texts = [], []
-        self.feed(source)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.texts)
 
 
 def below(widget) -> Iterator:
@@ -129,3 +108,18 @@ def hostile(lake):
     table.upsert([{"dt": bad, "id": bad, HOSTILE_COLUMN: bad} for bad in HOSTILE])
     table.upsert([{"dt": bad, "id": bad, HOSTILE_COLUMN: "x" + bad} for bad in HOSTILE])
     return table
+
+
+@pytest.fixture
+def table(lake, request):
+    """A table of the test's own, with a log."""
+    name = request.node.name.split("[")[0].removeprefix("test_")[:60]
+    made = lake.create_table(
+        f"widgets.{name}",
+        "id BIGINT, v STRING",
+        primary_key=["id"],
+        buckets=1,
+        properties={**LOG, "log-store.topic": f"widgets.{name}"},
+    )
+    yield made
+    lake.drop_table(str(made.name), if_exists=True)

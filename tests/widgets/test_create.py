@@ -9,7 +9,8 @@ import pytest
 
 from lakekit import widgets
 from lakekit.widgets.creator import PAGE
-from tests.widgets.conftest import HOSTILE, assert_harmless, settle, shown, static
+from tests.pages import HOSTILE
+from tests.widgets.conftest import assert_harmless, settle, shown, static
 
 ROWS = pd.DataFrame({"id": [1, 2], "day": ["a", "b"], "amount": [1.5, None]})
 

@@ -10,28 +10,13 @@ from lakekit import InvalidOptionError, plot, widgets
 from lakekit.ingest.history import History
 from lakekit.ingest.ingestion import Status
 from tests.ingest.test_ingestion import Feed
-from tests.widgets.conftest import HOSTILE, assert_harmless, settle, shown, static, wait_until
-
-LOG = {"log-store.enabled": True, "log-store.address": "embedded"}
+from tests.pages import HOSTILE
+from tests.widgets.conftest import LOG, assert_harmless, settle, shown, static, wait_until
 
 
 @pytest.fixture
 def feed(lake, tmp_path):
     return Feed(lake, tmp_path / "feed", "id BIGINT, v STRING")
-
-
-@pytest.fixture
-def table(lake, request):
-    name = request.node.name.split("[")[0].removeprefix("test_")[:60]
-    made = lake.create_table(
-        f"widgets.{name}",
-        "id BIGINT, v STRING",
-        primary_key=["id"],
-        buckets=1,
-        properties={**LOG, "log-store.topic": f"widgets.{name}"},
-    )
-    yield made
-    lake.drop_table(str(made.name), if_exists=True)
 
 
 def usable(panel):

@@ -9,25 +9,8 @@ import pytest
 from lakekit import widgets
 from lakekit.ingest.epochs import StreamLog
 from lakekit.table.log import TableLog
-from tests.widgets.conftest import HOSTILE, Page, assert_harmless, settle, shown, static, wait_until
-
-
-@pytest.fixture
-def table(lake, request):
-    name = request.node.name.split("[")[0].removeprefix("test_")[:60]
-    made = lake.create_table(
-        f"widgets.{name}",
-        "id BIGINT, v STRING",
-        primary_key=["id"],
-        buckets=1,
-        properties={
-            "log-store.enabled": True,
-            "log-store.address": "embedded",
-            "log-store.topic": f"widgets.{name}",
-        },
-    )
-    yield made
-    lake.drop_table(str(made.name), if_exists=True)
+from tests.pages import HOSTILE, Page
+from tests.widgets.conftest import assert_harmless, settle, shown, static, wait_until
 
 
 @pytest.fixture

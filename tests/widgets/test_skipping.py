@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lakekit import widgets
-from tests.widgets.conftest import HOSTILE, HOSTILE_COLUMN, assert_harmless, settle, shown, static
+from tests.pages import HOSTILE
+from tests.widgets.conftest import HOSTILE_COLUMN, assert_harmless, settle, shown, static
 
 QUERY = "SELECT * FROM widgets.orders WHERE dt = 'd0' AND id = 2 AND length(note) > 1"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lakekit import widgets
-from tests.widgets.conftest import HOSTILE, Page, assert_harmless, settle, shown, static
+from tests.pages import HOSTILE, Page
+from tests.widgets.conftest import assert_harmless, settle, shown, static
 
 
 def test_the_static_form_tells_the_history_and_the_rows(orders):
