@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from lakekit.filestore.conflicts import BucketId, bucket_id
 from lakekit.storage.actions import AddFile
 
 BASE_LEVEL = 1
 """Level of the run that a full compaction of a bucket writes; newer runs are of level 0."""
+
+TURN_BYTES = 256 << 20
+"""About how much is merged between two commits beside writes."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,15 @@ def pick_all(files: Iterable[AddFile]) -> list[Unit]:
 def every_file(files: Iterable[AddFile]) -> list[Unit]:
     """Returns units that rewrite every file, as a change of a column's type needs."""
     return [Unit(bucket, tuple(found), BASE_LEVEL) for bucket, found in _buckets(files).items()]
+
+
+def in_turn(units: Sequence[Unit], at_least: int) -> Sequence[Unit]:
+    """Returns the units to merge and commit first beside writes: `at_least` so many, and more where they are small.
+
+    The shorter a compaction is, the fewer writes overtake it.
+    """
+    sizes = accumulate(sum(file.size for file in unit.files) for unit in units)
+    return units[: max(at_least, sum(size <= TURN_BYTES for size in sizes))]
 
 
 def _buckets(files: Iterable[AddFile]) -> dict[BucketId, list[AddFile]]:

@@ -1,25 +1,30 @@
 """Follows rows that a compaction moved while a write was under way, in the one and in the other.
 
 A write marks the rows that it supersedes in the files it found. If a compaction replaced those files before the write
-was committed, the same rows are in its output: they are found there by their keys, which are read from the old files.
-No row that a reader sees was changed in between, so everything else that the write found out still holds.
+was committed, the same rows are in its output: they are found there by their keys. No row that a reader sees was
+changed in between, so everything else that the write found out still holds.
 
 If the write was committed first, the compaction finds the rows that it superseded in its own output by the same means.
 Merging again would be in vain where writes come faster than a bucket is merged.
+
+A row is superseded by a newer one of its key, so the keys to look for are those of the newer runs, which are few. Rows
+that a write deleted have no newer one. Where there are such rows, which the vectors' cardinalities tell, the keys are
+read from the old files.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakekit.filestore.conflicts import BucketId, bucket_id, is_live
-from lakekit.filestore.keys import within
+from lakekit.filestore.keys import Positions, within
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.merge import sort_by
 from lakekit.filestore.probe import FileProbe, ranges_of
@@ -27,6 +32,9 @@ from lakekit.filestore.result import BucketResult
 from lakekit.storage.actions import AddFile, RemoveFile
 from lakekit.storage.store import Store
 from lakekit.storage.vectors import VectorFileWriter, positions_of, read_vector
+
+_CHUNK_ROWS = 1 << 20
+"""Rows whose keys are looked up together: each chunk reads the keys of all files that it is looked up in."""
 
 
 @dataclass(frozen=True)
@@ -69,50 +77,63 @@ def follow(layout: BucketLayout, job: Moved) -> BucketResult:
     means that the commit in between was no mere compaction, `lost_rows` of the result says so.
     """
     store = layout.store()
-    marked = {file.path: file for file in job.result.added}
-    probes = {
-        bucket: [FileProbe(store, file, layout.sort_columns) for file in files]
-        for bucket, files in job.homes.items()
-    }
-    found_all = [
-        _mark(
-            probes[bucket_id(file)], _superseded_keys(store, file, marked.get(file.path), layout.sort_columns)
-        )
-        for file in job.result.removed
-        if file.path in job.gone
-    ]
-    if not all(found_all):
-        return BucketResult(lost_rows=True)
-    result = replace(
-        job.result,
-        removed=[f for f in job.result.removed if f.path not in job.gone],
-        added=[f for f in job.result.added if f.path not in job.gone],
+    marked, before = (
+        {file.path: file for file in job.result.added},
+        {file.path for file in job.result.removed},
     )
-    vectors = VectorFileWriter(store)
-    for probe in (probe for group in probes.values() for probe in group):
-        probe.finish(vectors, result)
+    vectors, changed = VectorFileWriter(store), BucketResult()
+    for bucket, files in job.homes.items():
+        search = _Search(
+            store,
+            layout.sort_columns,
+            [
+                (file, marked.get(file.path))
+                for file in job.result.removed
+                if file.path in job.gone and bucket_id(file) == bucket
+            ],
+            [file for file in job.result.added if file.path not in before and bucket_id(file) == bucket],
+        )
+        if not search.mark(files, vectors, changed):
+            return BucketResult(lost_rows=True)
     vectors.close()
-    return result
+    return replace(
+        job.result,
+        removed=[*(f for f in job.result.removed if f.path not in job.gone), *changed.removed],
+        added=[*(f for f in job.result.added if f.path not in job.gone), *changed.added],
+    )
 
 
 @dataclass(frozen=True)
 class Overtaken:
-    """What one task of a compaction did, and the files it merged of which writes have superseded rows since.
+    """What one task of a compaction did, and what writes have done to its bucket since.
 
     Attributes:
         result: what the task did.
-        marked: those files as they are now, by path.
+        marked: the files it merged of which rows were superseded, as they are now, by path.
+        newer: the files that were not there before.
     """
 
     result: BucketResult
     marked: Mapping[str, AddFile]
+    newer: tuple[AddFile, ...]
 
 
-def overtaken(result: BucketResult, now: Mapping[str, AddFile]) -> Overtaken | None:
-    """Returns the job for a compaction's result of which files have new deletion vectors; None if a file is gone."""
+def overtaken(
+    result: BucketResult, before: Mapping[str, AddFile], now: Mapping[str, AddFile]
+) -> Overtaken | None:
+    """Returns the job for a compaction's result of which files have new deletion vectors; None if a file is gone.
+
+    Args:
+        result: what a task did.
+        before: the live files when it ran, or last caught up, by path.
+        now: the live files.
+    """
     if any(file.path not in now for file in result.removed):
         return None
-    return Overtaken(result, {f.path: now[f.path] for f in result.removed if not is_live(f, now)})
+    newer = (file for path, file in now.items() if path not in before and bucket_id(file) in result.touched)
+    return Overtaken(
+        result, {f.path: now[f.path] for f in result.removed if not is_live(f, now)}, tuple(newer)
+    )
 
 
 def catch_up(layout: BucketLayout, job: Overtaken) -> BucketResult:
@@ -121,17 +142,11 @@ def catch_up(layout: BucketLayout, job: Overtaken) -> BucketResult:
     If one of them is not in the output, `lost_rows` of the result says so.
     """
     store, now = layout.store(), int(time.time() * 1000)
-    probes = [FileProbe(store, file, layout.sort_columns) for file in job.result.added]
-    found_all = [
-        _mark(probes, _superseded_keys(store, file, job.marked[file.path], layout.sort_columns))
-        for file in job.result.removed
-        if file.path in job.marked
-    ]
-    if not all(found_all):
-        return BucketResult(lost_rows=True)
+    changed_files = [(f, job.marked[f.path]) for f in job.result.removed if f.path in job.marked]
     vectors, changed = VectorFileWriter(store), BucketResult()
-    for probe in probes:
-        probe.finish(vectors, changed)
+    search = _Search(store, layout.sort_columns, changed_files, job.newer)
+    if not search.mark(job.result.added, vectors, changed):
+        return BucketResult(lost_rows=True)
     vectors.close()
     replaced = {file.path for file in changed.removed}
     return replace(
@@ -147,36 +162,104 @@ def catch_up(layout: BucketLayout, job: Overtaken) -> BucketResult:
     )
 
 
-def _mark(probes: Sequence[FileProbe], superseded: Iterator[pa.Table]) -> bool:
-    """Marks rows in the files that hold their keys; returns whether all of them were found."""
-    wanted = found = 0
-    for keys in superseded:
-        wanted += keys.num_rows
-        ranges = ranges_of(keys, probes[0].sort_columns) if probes else ()
+@dataclass(frozen=True)
+class _Search:
+    """A search for rows that are superseded in files which are gone, in other files of the bucket.
+
+    Attributes:
+        store: where the files are.
+        columns: of the key, as the files are sorted.
+        changed: the files that are gone, as they were, and with the superseded rows marked; None if all rows are.
+        newer: files with the rows that supersede them.
+    """
+
+    store: Store
+    columns: tuple[str, ...]
+    changed: Sequence[tuple[RemoveFile, AddFile | None]]
+    newer: Sequence[AddFile]
+
+    def mark(self, homes: Sequence[AddFile], vectors: VectorFileWriter, result: BucketResult) -> bool:
+        """Marks the rows in `homes` and adds to `result` what that means; returns whether all were found.
+
+        Rows are looked up some row groups at a time, so memory does not grow with their number.
+        """
+        probes = [FileProbe(self.store, file, self.columns) for file in homes]
+        if not self._mark_by_newer(probes) and not self._mark_by_position(probes):
+            return False
         for probe in probes:
-            rows = [hit.rows for hit in probe.probe(keys, ranges)]
-            found += sum(map(len, rows))
-            probe.superseded.extend(rows)
-    return found == wanted
+            probe.finish(vectors, result)
+        return True
+
+    def _mark_by_newer(self, probes: Sequence[FileProbe]) -> bool:
+        """Marks rows of which there is a newer one; returns whether these are all, or else marks none."""
+        if any(now is None for _, now in self.changed) or not all(file.run_id for file in self.newer):
+            return False  # other programs may add a second row of a key, which supersedes nothing
+        wanted = sum(_deleted(now) - _deleted(old) for old, now in self.changed)
+        if self._mark(probes, self._live_keys())[1] == wanted:
+            return True
+        for probe in probes:
+            probe.superseded.clear()
+        return False
+
+    def _mark_by_position(self, probes: Sequence[FileProbe]) -> bool:
+        keys = (table for old, now in self.changed for table in self._superseded_keys(old, now))
+        wanted, found = self._mark(probes, keys)
+        return found == wanted
+
+    def _mark(self, probes: Sequence[FileProbe], keys: Iterable[pa.Table]) -> tuple[int, int]:
+        """Marks the live rows that have one of the keys; returns how many keys and how many rows there are."""
+        wanted = found = 0
+        for chunk in keys:
+            wanted += chunk.num_rows
+            ranges = ranges_of(chunk, self.columns)
+            for probe in probes:
+                rows = [hit.rows for hit in probe.probe(chunk, ranges)]
+                found += sum(map(len, rows))
+                probe.superseded.extend(rows)
+        return wanted, found
+
+    def _live_keys(self) -> Iterator[pa.Table]:
+        """Yields the keys of the live rows of the newer files, sorted within a chunk."""
+        chunk: list[pa.Table] = []
+        for file in self.newer:
+            dead = positions_of(read_vector(self.store, file.deletion_vector))
+            for keys in self._keys(file.file_path, partial(_outside, dead)):
+                chunk.append(keys)
+                if sum(map(len, chunk)) >= _CHUNK_ROWS:
+                    yield sort_by(pa.concat_tables(chunk), self.columns)
+                    chunk = []
+        if chunk:
+            yield sort_by(pa.concat_tables(chunk), self.columns)
+
+    def _superseded_keys(self, old: RemoveFile, now: AddFile | None) -> Iterator[pa.Table]:
+        """Yields the keys of the rows that `now` deletes beyond `old` (all, if None), sorted within a row group."""
+        before = read_vector(self.store, old.deletion_vector)
+        if now is None:
+            dead = positions_of(before)
+            found = self._keys(old.file_path, partial(_outside, dead))
+        else:
+            new = positions_of(read_vector(self.store, now.deletion_vector) - before)
+            found = self._keys(old.file_path, partial(within, new))
+        yield from (sort_by(keys, self.columns) for keys in found)
+
+    def _keys(self, path: str, wanted: Callable[[int, int], Positions]) -> Iterator[pa.Table]:
+        """Yields the keys of some rows of each row group: `wanted` gets its first row and how many it has."""
+        with pq.ParquetFile(self.store.open_input(path)) as parquet:
+            offset = 0
+            for group in range(parquet.num_row_groups):
+                rows = parquet.metadata.row_group(group).num_rows
+                inside = wanted(offset, rows)
+                offset += rows
+                if len(inside):
+                    table = parquet.read_row_group(group, columns=list(self.columns), use_threads=False)
+                    yield table.take(pa.array(inside))
 
 
-def _superseded_keys(
-    store: Store, file: RemoveFile, marked: AddFile | None, columns: Sequence[str]
-) -> Iterator[pa.Table]:
-    """Yields the keys of the rows that `marked` deletes beyond `file` (all, if None), sorted within a row group."""
-    old = read_vector(store, file.deletion_vector)
-    new = positions_of(read_vector(store, marked.deletion_vector) - old) if marked is not None else None
-    dead = positions_of(old)
-    with pq.ParquetFile(store.open_input(file.file_path)) as parquet:
-        offset = 0
-        for group in range(parquet.num_row_groups):
-            rows = parquet.metadata.row_group(group).num_rows
-            inside = (
-                np.delete(np.arange(rows), within(dead, offset, rows))
-                if new is None
-                else within(new, offset, rows)
-            )
-            offset += rows
-            if len(inside):
-                table = parquet.read_row_group(group, columns=list(columns), use_threads=False)
-                yield sort_by(table.take(pa.array(inside)), columns)
+def _deleted(file: AddFile | RemoveFile | None) -> int:
+    vector = None if file is None else file.deletion_vector
+    return 0 if vector is None else vector.cardinality
+
+
+def _outside(dead: Positions, offset: int, rows: int) -> Positions:
+    """Returns the rows of a row group that are not dead, counted from its first."""
+    return np.delete(np.arange(rows), within(dead, offset, rows))

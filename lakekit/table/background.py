@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lakekit.errors import LakeError
-from lakekit.filestore.compaction import pick
+from lakekit.filestore.compaction import in_turn, pick
 from lakekit.table.maintenance import compact, triggers_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class BackgroundCompaction:
 
     A compaction takes cores from the writes of the session, so it waits until there are none for a moment, but not
     once the triggers are exceeded twofold; and it leaves one core free, as a write could only wait for its long tasks.
+    Beside writes it commits part by part: the shorter a compaction is, the fewer writes overtake it.
 
     Attributes:
         last_error: what the last compaction failed with, or None.
@@ -61,12 +62,9 @@ class BackgroundCompaction:
 
     def after_commit(self, table: Table) -> None:
         """Asks for a compaction of the table if its options allow it and a trigger fires."""
-        snapshot = table.snapshot()
-        options = table.options_of(snapshot)
-        triggers = triggers_of(options)
-        if not options.compaction_auto or not pick(snapshot.files.values(), triggers):
+        urgent = _is_urgent(table)
+        if urgent is None:
             return
-        urgent = bool(pick(snapshot.files.values(), triggers.doubled()))
         with self._state:
             name = str(table.name)
             self._waiting[name] = urgent or self._waiting.get(name, False)
@@ -96,14 +94,11 @@ class BackgroundCompaction:
     def _work(self) -> None:
         self._use_own_pool()
         while (name := self._next()) is not None:
+            urgent = None
             try:
                 table = self._lake.table(name)
-                choose = functools.partial(pick, triggers=triggers_of(table.options))
-                cores = self._lake.cores
-                spare = (
-                    None if self._hurried or cores is None else max(cores - 1, 1)
-                )  # one is left to the writes
-                compact(table, choose, spare)
+                self._compact(table)
+                urgent = _is_urgent(table)
                 self.last_error = None
             except LakeError as error:
                 self.last_error = error
@@ -112,8 +107,19 @@ class BackgroundCompaction:
                 self.last_error = LakeError(f"Compaction of {name} failed: {type(error).__name__}.")
                 _log.debug("Compaction in the background failed", exc_info=error)
             with self._state:
+                if urgent is not None and self._thread is threading.current_thread():
+                    self._waiting[name] = urgent or self._waiting.get(name, False)
                 self._busy = False
                 self._state.notify_all()
+
+    def _compact(self, table: Table) -> None:
+        """Merges what the triggers ask for; beside writes only its first part, and one core is left to them."""
+        choose, cores = partial(pick, triggers=triggers_of(table.options)), self._lake.cores
+        if self._hurried or cores is None:
+            compact(table, choose)
+        else:
+            spare = max(cores - 1, 1)
+            compact(table, lambda files: in_turn(choose(files), spare), spare)
 
     def _next(self) -> str | None:
         """Waits for a table whose turn has come and returns its name; None once the thread is no longer the lake's."""
@@ -141,3 +147,13 @@ class BackgroundCompaction:
         context = getattr(self._lake.spark, "_sc", None)
         if context is not None:
             context.setLocalProperty("spark.scheduler.pool", "lakekit-compaction")
+
+
+def _is_urgent(table: Table) -> bool | None:
+    """Returns whether the table's compaction can wait no longer; None if there is nothing to compact."""
+    snapshot = table.snapshot()
+    options = table.options_of(snapshot)
+    triggers = triggers_of(options)
+    if not options.compaction_auto or not pick(snapshot.files.values(), triggers):
+        return None
+    return bool(pick(snapshot.files.values(), triggers.doubled()))

@@ -52,10 +52,11 @@ def compact(table: Table, choose: Chooser = pick_all, at_once: int | None = None
     """
     started = time.monotonic()
     merged: dict[BucketId, BucketResult] = {}
+    snapshot = table.snapshot()
     for _ in range(MAX_ATTEMPTS):
-        snapshot = table.snapshot()
+        before, snapshot = snapshot, table.snapshot()
         check_writable(snapshot.protocol, snapshot.configuration, str(table.name))
-        merged = _caught_up(table, snapshot, merged, at_once)
+        merged = _caught_up(table, before, snapshot, merged, at_once)
         units = [u for u in choose(snapshot.files.values()) if u.bucket not in merged]
         for result in merge_units(table, snapshot, units, at_once):
             merged.update(dict.fromkeys(result.touched, result))
@@ -84,11 +85,15 @@ def compact(table: Table, choose: Chooser = pick_all, at_once: int | None = None
 
 
 def _caught_up(
-    table: Table, snapshot: Snapshot, merged: Mapping[BucketId, BucketResult], at_once: int | None
+    table: Table,
+    before: Snapshot,
+    snapshot: Snapshot,
+    merged: Mapping[BucketId, BucketResult],
+    at_once: int | None,
 ) -> dict[BucketId, BucketResult]:
-    """Returns what was merged, with the rows marked that writes have superseded up to the snapshot."""
+    """Returns what was merged, with the rows marked that writes have superseded from one snapshot to the other."""
     live = {b: r for b, r in merged.items() if all(is_live(f, snapshot.files) for f in r.removed)}
-    found = [overtaken(r, snapshot.files) for b, r in merged.items() if b not in live]
+    found = [overtaken(r, before.files, snapshot.files) for b, r in merged.items() if b not in live]
     jobs = [job for job in found if job is not None]
     layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
     task = NumberedTask.of(layout, catch_up, jobs)

@@ -86,8 +86,9 @@ def test_rows_that_writes_superseded_during_a_compaction_are_marked_in_its_outpu
         result = bucket.merge()
         bucket.files = before  # not committed yet
         for _ in range(2):  # and overtaken again while it caught up
+            known = {f.path: f for f in bucket.files}
             write(step)
-            job = overtaken(result, {f.path: f for f in bucket.files})
+            job = overtaken(result, known, {f.path: f for f in bucket.files})
             if job is None:
                 break
             result = catch_up(bucket.layout, job)
@@ -109,3 +110,20 @@ def test_a_row_that_cannot_be_found_again_is_told(tmp_path: Path) -> None:
     bucket.write([], deletes=[{"id": 3, "v": None}])  # no compaction: the row is gone
     bucket.merge()
     assert followed(bucket, result, before).lost_rows
+
+
+def test_a_second_row_of_a_key_from_another_program_supersedes_nothing(tmp_path: Path) -> None:
+    bucket = Bucket(tmp_path, pa.schema([("id", pa.int64()), ("v", pa.int64())]), ["id"])
+    bucket.write([{"id": i, "v": 0} for i in range(10)])
+    before = list(bucket.files)
+    merged = bucket.merge()
+    bucket.files = list(before)  # not committed yet
+    inserted = next(f for f in bucket.attempt([{"id": 3, "v": 1}]).added if f.deletion_vector is None)
+    bucket.files.append(replace(inserted, tags={}))
+    bucket.write([], deletes=[{"id": 5, "v": None}])  # as many rows marked as there are new ones
+    now = {f.path: f for f in bucket.files}
+    job = overtaken(merged, {f.path: f for f in before}, now)
+    assert job is not None
+    bucket.apply(catch_up(bucket.layout, job))
+    found = sorted((row["id"], row["v"]) for row in bucket.rows())
+    assert found == [(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (4, 0), *((i, 0) for i in range(6, 10))]
