@@ -13,6 +13,7 @@ import pytest
 
 import lakekit
 from lakekit.errors import InvalidOptionError, VersionNotFoundError
+from lakekit.filestore import compaction
 from lakekit.table import maintenance
 from lakekit.table.table import Table
 
@@ -137,6 +138,25 @@ def test_compaction_in_the_background_waits_for_writes_until_it_is_urgent(lake: 
         table.upsert([{"id": i, "v": -step} for i in range(step * 10, step * 10 + 10)])
     wait_until(lambda: "COMPACT" in [c.info["operation"] for c in _commits(table) if c.version > first])
     assert len(contents(table)) == 120
+
+
+def test_compaction_beside_writes_commits_part_by_part(
+    lake: lakekit.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "TURN_BYTES", 1)
+    table = make(lake, auto=True, buckets=4)
+    at_once = max((lake.cores or 0) - 1, 1)
+
+    def compacted() -> list[int]:
+        done = [c.info for c in _commits(table) if c.info["operation"] == "COMPACT"]
+        return [int(info["operationParameters"]["buckets"]) for info in done]
+
+    with lake.background_compaction.writing():
+        for step in range(11):
+            table.upsert([{"id": i, "v": i} for i in range(step * 40, step * 40 + 40)])
+        wait_until(lambda: sum(compacted()) >= 4)
+    assert max(compacted()) <= at_once
+    assert contents(table) == {i: i for i in range(440)}
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
