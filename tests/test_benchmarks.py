@@ -202,6 +202,7 @@ def test_cases_have_the_batches_of_the_workload():
     assert race(100_000, "bigint", batches).dataset.batches == (50_000,) * 3 + (10_000,) * 2
     assert memory(10_000_000, "bigint").dataset.batches == (100_000, 1_000_000, 10_000_000)
     assert race(100_000, "bigint", batches).title == "100k keys, bigint"
+    assert race(100_000, "bigint", [50_000] * 10).title == "100k keys, 500k updates, bigint"
     assert race(100_000, "bigint", batches, days=30).title == "100k keys, bigint, 30 partitions"
 
 

@@ -79,7 +79,11 @@ class Case:
 
     @property
     def title(self) -> str:
-        size = f"{short(self.dataset.keys)} keys, {self.dataset.key}"
+        keys, updates = self.dataset.keys, sum(self.dataset.batches)
+        size = f"{short(keys)} keys"
+        if updates >= 5 * keys:  # the whole race, and not a part of it
+            size += f", {short(int(float(f'{updates:.1g}')))} updates"
+        size += f", {self.dataset.key}"
         if self.dataset.skew:
             size += f", {self.dataset.skew:.0%} of the updates on the newest {NEWEST:.0%}"
         if self.dataset.days:
