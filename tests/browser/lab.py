@@ -69,13 +69,23 @@ class Notebook:
             code,
         )
 
-    def run_all(self, *, ok: bool = True) -> None:
-        """Runs all cells of the notebook and waits until they have run."""
+    def run_all(self, seconds: float = RUN_S) -> None:
+        """Runs all cells of the notebook, waits until they have run, and asserts that none failed."""
         self.command("notebook:run-all-cells", wait=False)
-        self.wait_idle()
-        if ok:
-            for index in range(self.page.evaluate(f"{_PANEL}.content.widgets.length")):
-                self._outputs(index, ok=True)
+        self.wait_idle(seconds)
+        for index in range(self.page.evaluate(f"{_PANEL}.content.widgets.length")):
+            self._outputs(index, ok=True)
+
+    def close(self) -> None:
+        """Saves and closes the notebook, and ends its kernel."""
+        self.page.evaluate(
+            f"""async () => {{
+                const panel = {_PANEL};
+                await panel.context.save();
+                await panel.sessionContext.shutdown();
+                panel.close();
+            }}"""
+        )
 
     def type(self, code: str) -> Locator:
         """Adds an empty cell and types into it, as a person would; returns the cell."""
@@ -157,12 +167,13 @@ class Lab:
         self.server = server
         self.page = page
 
-    def open(self, name: str, cells: Sequence[str] = ()) -> Notebook:
+    def open(self, name: str, cells: Sequence[str] = (), kernel: str = "python3") -> Notebook:
         """Opens a notebook of ``server.root`` with its kernel; one that is not there is made.
 
         Args:
             name: the file's name, ending in ``.ipynb``. The same name again finds the kernel still running.
             cells: the code cells of a notebook that is made.
+            kernel: of a notebook that is made: ``python3`` or one of `tests.browser.server.KERNELS`.
         """
         path = self.server.root / name
         if self.page.url.startswith(self.server.url):
@@ -170,12 +181,18 @@ class Lab:
         if not path.exists():
             notebook = nbformat.v4.new_notebook(
                 cells=[nbformat.v4.new_code_cell(code) for code in cells],
-                metadata={
-                    "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}
-                },
+                metadata={"kernelspec": {"name": kernel, "display_name": kernel}},
             )
             nbformat.write(notebook, path)
-        self.page.goto(f"{self.server.url}/lab/tree/{name}?reset&token={self.server.token}")
+        return self._go(f"lab/tree/{name}?reset&")
+
+    def open_in_notebook_7(self, name: str) -> Notebook:
+        """Opens a notebook that is there in Jupyter Notebook, with the kernel that it may have."""
+        self.page.evaluate(f"() => {_APP}.commands.execute('docmanager:save-all')")
+        return self._go(f"notebooks/{name}?")
+
+    def _go(self, address: str) -> Notebook:
+        self.page.goto(f"{self.server.url}/{address}token={self.server.token}")
         self.page.wait_for_selector(".jp-NotebookPanel .jp-Cell")
         notebook = Notebook(self.page)
         notebook.wait_idle()

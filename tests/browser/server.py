@@ -31,6 +31,16 @@ _SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false"},
 }
 
+_PYTHON = "from ipykernel.kernelapp import launch_new_instance; launch_new_instance({})"
+KERNELS = {
+    # As in an environment without the package.
+    "bare": f"import sys; sys.modules['lakekit'] = None; {_PYTHON.format('')}",
+    "julia": f"from ipykernel.ipkernel import IPythonKernel\n"
+    f"class Julia(IPythonKernel): language_info = {{'name': 'julia', 'file_extension': '.jl'}}\n"
+    f"{_PYTHON.format('kernel_class=Julia')}",
+}
+"""Kernels beside ``python3`` that say they know no lakekit: what they run."""
+
 
 @dataclass(frozen=True)
 class Server:
@@ -64,6 +74,11 @@ def serve(folder: Path) -> Iterator[Server]:
         path = folder / "settings" / "@jupyterlab" / extension / f"{plugin}.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(values))
+    for name, code in KERNELS.items():
+        spec = {"argv": [sys.executable, "-c", code, "-f", "{connection_file}"], "display_name": name}
+        path = folder / "data" / "kernels" / name / "kernel.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(spec))
     for tutorial in (ROOT / "notebooks").glob("*.ipynb"):
         shutil.copy(tutorial, root)
     port, token = _free_port(), secrets.token_hex(16)
@@ -83,6 +98,8 @@ def serve(folder: Path) -> Iterator[Server]:
         f"--LabApp.extra_labextensions_path={EXTENSION}",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
+        f"--JupyterNotebookApp.extra_labextensions_path={EXTENSION}",
     ]
     with log.open("wb") as out:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out)

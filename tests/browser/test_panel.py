@@ -113,6 +113,31 @@ def test_the_tree_can_be_used_with_the_keyboard(panel):
     assert rows.locator(".lakekit-Row-name").all_inner_texts() == names
 
 
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("bare", "The Python of this kernel has no lakekit."),
+        ("julia", "The kernel of this notebook runs julia; lakekit needs Python."),
+    ],
+)
+def test_a_kernel_that_cannot_load_lakekit_is_told_why(lab, kernel, message):
+    notebook = lab.open(f"{kernel}.ipynb", kernel=kernel)
+    panel = Panel(notebook)
+    expect(panel.element).to_contain_text(message)
+    expect(panel.element.get_by_role("button", name="Load lakekit")).to_have_count(0)
+    notebook.close()
+    expect(panel.element).to_contain_text("Open a notebook to see the tables of its lake.")
+
+
+def test_a_kernel_that_has_loaded_lakekit_but_has_no_lake_is_offered_one(lab):
+    notebook = lab.open("closed.ipynb")
+    panel = Panel(notebook)
+    notebook.run("%load_ext lakekit")
+    expect(panel.element).to_contain_text("No lake is open in this kernel.")
+    expect(panel.element.get_by_role("button", name="Open the lake")).to_be_visible()
+    notebook.close()
+
+
 def test_a_kernel_that_has_not_loaded_lakekit_is_offered_to(lab):
     notebook = lab.open("fresh.ipynb")
     panel = Panel(notebook)
