@@ -144,8 +144,8 @@ def output_data(notebook: nbformat.NotebookNode) -> list[dict[str, Any]]:
 
 def summarise(notebook: nbformat.NotebookNode, folder: Path, seconds: float) -> None:
     """Prints what the notebook made: its tables as they are in the Delta logs, and the time."""
-    from lakekit.skipping.report import format_bytes
     from lakekit.storage.log import open_log
+    from lakekit.units import format_bytes
 
     cells = sum(cell.cell_type == "code" for cell in notebook.cells)
     print(f"\nDone in {seconds:.0f} s: {cells} code cells, {len(figures(notebook))} figures.")

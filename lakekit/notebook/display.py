@@ -13,9 +13,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from lakekit.skipping.report import format_bytes
+from lakekit.units import counted, duration, format_bytes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 MAX_CELL = 300
 """Characters of one value that are shown; the rest is cut off with an ellipsis."""
@@ -138,6 +142,24 @@ class Note:
         return self.message
 
 
+def fetch(frame: DataFrame, limit: int) -> tuple[list[str], list[list[Any]], bool]:
+    """Returns column names, at most `limit` rows, and whether there are more; one Spark job."""
+    columns = list(frame.columns)
+    if not columns:
+        return columns, [], False
+    from pyspark.sql.types import TimestampType
+
+    rows = [list(row) for row in frame.take(limit + 1)]
+    instants = [i for i, f in enumerate(frame.schema.fields) if isinstance(f.dataType, TimestampType)]
+    if instants:
+        # PySpark hands out the time of this machine; SQL means that of the session.
+        zone = ZoneInfo(frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC")
+        for row in rows:
+            for i in instants:
+                row[i] = row[i] and row[i].astimezone(zone).replace(tzinfo=None)
+    return columns, rows[:limit], len(rows) > limit
+
+
 def commit_note(commit: Mapping[str, Any]) -> str:
     """Says what a write did, from the fields of `lakekit.table.commit.Commit`; what did not happen is left out."""
     parts = [f"{commit['operation']}, version {commit['version']}"]
@@ -154,21 +176,6 @@ def commit_note(commit: Mapping[str, Any]) -> str:
     if count := commit["files_removed"]:
         parts.append(f"{counted(count, 'file')} removed")
     return " · ".join(parts)
-
-
-def counted(count: int, what: str) -> str:
-    """Says a number of things: ``1 row``, ``2,000 rows``."""
-    return f"{count:,} {what}" + ("" if count == 1 else "s")
-
-
-def duration(seconds: float) -> str:
-    """Says a time as people do: ``42 ms``, ``1.3 s``, ``2 min 5 s``."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s"
 
 
 def text(value: Any) -> str:

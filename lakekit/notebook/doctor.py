@@ -101,7 +101,7 @@ def _kafka() -> list[str]:
 
 def _memory() -> Iterator[Check]:
     from lakekit.session.spark import cores, driver_memory, memory
-    from lakekit.skipping.report import format_bytes
+    from lakekit.units import format_bytes
 
     total = memory()
     heap = f"{driver_memory(total) / 1024:.1f} GiB for Spark's heap"
@@ -144,7 +144,7 @@ def _lake(lake: Lake) -> Iterator[Check]:
     if not os.access(warehouse, os.W_OK):
         yield Check("Warehouse", "missing", f"{warehouse} cannot be written", "Change its permissions.")
         return
-    from lakekit.skipping.report import format_bytes
+    from lakekit.units import format_bytes
 
     free = shutil.disk_usage(warehouse).free
     fix = "Run vacuum() on tables with many old versions, or make room." if free < _LITTLE_DISK else ""

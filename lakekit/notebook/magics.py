@@ -9,22 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
-from zoneinfo import ZoneInfo
 
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from lakekit.errors import LakeError, QueryError
 from lakekit.notebook import verbs
-from lakekit.notebook.display import JsonRows, Note, PlainText, ResultTable, commit_note, counted, duration
+from lakekit.notebook.display import JsonRows, Note, PlainText, ResultTable, commit_note, fetch
 from lakekit.notebook.options import OPTIONS, Options, parse_cell, parse_line
 from lakekit.notebook.progress import Progress
 from lakekit.notebook.running import run_cancellable
 from lakekit.session.connect import open_lake
+from lakekit.units import counted, duration
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from lakekit.lake import Lake
 
 T = TypeVar("T")
@@ -115,8 +113,9 @@ class LakeMagics(Magics):
                 names = ", ".join(frame.columns)
                 result = Note(f"{options.into}: Spark DataFrame ({names}) · nothing was fetched")
             else:
-                columns, rows = run(lambda: _fetch(lake, lake.sql(statement, **params), options.limit))
-                result = _result(statement, columns, rows, time.monotonic() - started, options)
+                columns, rows, more = run(lambda: fetch(lake.sql(statement, **params), options.limit))
+                table = ResultTable(columns, rows, more, time.monotonic() - started)
+                result = _result(statement, table, options)
         except BaseException:
             progress.fail()
             raise
@@ -141,21 +140,18 @@ class LakeMagics(Magics):
         return bound
 
 
-def _result(
-    statement: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], seconds: float, options: Options
-) -> object:
-    """Returns what a cell shows of the rows that were fetched, one more than the limit if there is more."""
-    said = _in_words(statement, columns, rows)
+def _result(statement: str, table: ResultTable, options: Options) -> object:
+    """Returns what a cell shows of the rows that were fetched."""
+    said = _in_words(statement, table.columns, table.rows)
     if said is not None:
-        return Note(f"{said} · {duration(seconds)}")
-    table = ResultTable(columns, rows[: options.limit], len(rows) > options.limit, seconds)
+        return Note(f"{said} · {duration(table.seconds)}")
     if options.chart is not None:
         from lakekit.notebook.charts import chart
 
-        return [chart(columns, table.rows, options.chart), Note(table.note)]
+        return [chart(table.columns, table.rows, options.chart), Note(table.note)]
     if options.display == "none":
         more = "more than " if table.more else ""
-        return Note(f"{more}{counted(len(table.rows), 'row')}, not shown · {duration(seconds)}")
+        return Note(f"{more}{counted(len(table.rows), 'row')}, not shown · {duration(table.seconds)}")
     if options.display == "plain":
         return PlainText(repr(table))
     return JsonRows(table) if options.display == "json" else table
@@ -174,11 +170,10 @@ def _reading(options: Options, statement: str, work: Callable[[], T]) -> T:
 
 
 def _is_query(statement: str) -> bool:
-    from lakekit.sql.lexer import tokenize
-    from lakekit.sql.statement import QUERY_STARTS
+    from lakekit.sql.statement import Statement
+    from lakekit.sql.text import SqlText
 
-    first = tokenize(statement)[0]
-    return first.keyword in QUERY_STARTS or first.at("(")
+    return Statement(SqlText.user(statement)).is_query
 
 
 def _in_words(statement: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str | None:
@@ -204,24 +199,6 @@ def _statements(text: str) -> list[str]:
     from lakekit.sql.lexer import split_spans
 
     return [re.sub(r"\S", " ", text[:start]) + text[start:end] for start, end in split_spans(text)]
-
-
-def _fetch(lake: Lake, frame: DataFrame, limit: int) -> tuple[list[str], list[list[Any]]]:
-    """Returns the column names and at most limit + 1 rows, in one Spark job."""
-    columns = list(frame.columns)
-    if not columns:
-        return columns, []
-    from pyspark.sql.types import TimestampType
-
-    rows = [list(row) for row in frame.take(limit + 1)]
-    instants = [i for i, f in enumerate(frame.schema.fields) if isinstance(f.dataType, TimestampType)]
-    if instants:
-        # PySpark hands out the time of this machine; SQL means that of the session.
-        zone = ZoneInfo(lake.spark.conf.get("spark.sql.session.timeZone") or "UTC")
-        for row in rows:
-            for i in instants:
-                row[i] = row[i] and row[i].astimezone(zone).replace(tzinfo=None)
-    return columns, rows
 
 
 def _run_safely(lake: Lake, statement: str, work: Callable[[], T], options: Options, progress: Progress) -> T:

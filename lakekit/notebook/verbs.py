@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lakekit.errors import InvalidOptionError, NotFoundError, QueryError, did_you_mean
-from lakekit.notebook.display import Note, ResultTable, commit_note, duration
+from lakekit.notebook.display import Note, ResultTable, commit_note
 from lakekit.notebook.listing import lake_tables
 from lakekit.notebook.running import run_cancellable
 from lakekit.session.connect import connect, current, open_lake
-from lakekit.skipping.report import format_bytes
+from lakekit.units import duration, format_bytes
 
 if TYPE_CHECKING:
     from lakekit.ingest.ingestion import Ingestion

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plotly.subplots import make_subplots
 
 from lakekit.plot.theme import BLUE, GREEN, ORANGE, RED, label, style
-from lakekit.skipping.report import format_bytes
+from lakekit.units import counted, format_bytes
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -159,7 +159,7 @@ def _commit_note(row: Row) -> str:
         f"rows inserted {_count(row['rows_inserted'])}",
         f"rows updated {_count(row['rows_updated'])}, deleted {_count(row['rows_deleted'])}",
         f"files: {row['files_added']:,} added ({format_bytes(row['bytes_added'])}), {row['files_removed']:,} removed",
-        f"then: {_count(row['rows'])} rows in {row['files']:,} files, {format_bytes(row['bytes'])}",
+        f"then: {_count(row['rows'])} rows in {counted(row['files'], 'file')}, {format_bytes(row['bytes'])}",
     ]
     if row["duration_ms"] is not None:
         lines.append(f"took {row['duration_ms'] / 1000:.1f} s")

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from lakekit.errors import InvalidOptionError, NotFoundError
 from lakekit.plot.theme import DELETED_SHARE, GREY, LEVELS, figure, label
-from lakekit.skipping.report import format_bytes
+from lakekit.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from lakekit.table.table import Table
@@ -159,8 +159,8 @@ class _Tile:
         share = self.deleted / max(self.rows + self.deleted, 1)
         levels = ", ".join("other writer" if n is None else str(n) for n in sorted(self.levels, key=str))
         return (
-            f"<b>{label(self.id)}</b><br>{self.rows:,} rows, {self.deleted:,} deleted ({share:.1%})<br>"
-            f"{self.files:,} files, {format_bytes(self.bytes)}<br>level {levels}"
+            f"<b>{label(self.id)}</b><br>{counted(self.rows, 'row')}, {self.deleted:,} deleted ({share:.1%})<br>"
+            f"{counted(self.files, 'file')}, {format_bytes(self.bytes)}<br>level {levels}"
         )
 
 
@@ -189,7 +189,7 @@ def _tile_levels(table: str, rows: Sequence[Row]) -> list[dict[str, _Tile]]:
             (table, label(table)),
             (f"{table}/{partition}", label(partition)),
             (f"{table}/{partition}/{bucket}", bucket),
-            (f"{table}/{row['path']}", f"{level}<br>{row['rows'] or 0:,} rows"),
+            (f"{table}/{row['path']}", f"{level}<br>{counted(row['rows'] or 0, 'row')}"),
         ]
         parent = ""
         for tiles, (identity, shown) in zip(levels, steps, strict=True):
@@ -245,13 +245,13 @@ def _age(members: Sequence[Row]) -> Any:
 def _run_name(members: Sequence[Row]) -> str:
     rows = sum(row["rows"] or 0 for row in members)
     deleted = sum(row["deleted_rows"] for row in members)
-    return f"{rows:,} rows" + (f", {deleted:,} deleted" if deleted else "")
+    return counted(rows, "row") + (f", {deleted:,} deleted" if deleted else "")
 
 
 def _run_note(run: str, row: Row) -> str:
     share = row["deleted_share"] or 0
     return (
-        f"<b>run {label(run.rpartition('/')[2][:8])}</b><br>{row['rows'] or 0:,} rows,"
+        f"<b>run {label(run.rpartition('/')[2][:8])}</b><br>{counted(row['rows'] or 0, 'row')},"
         f" {row['deleted_rows']:,} deleted ({share:.1%}), {format_bytes(row['bytes'])}<br>"
         f"keys from {label(row['key_min'] or '?')}<br>to {label(row['key_max'] or '?')}"
     )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from plotly.subplots import make_subplots
 
 from lakekit.plot.theme import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, label, style
-from lakekit.skipping.report import STEPS, SkippingReport, format_bytes
+from lakekit.skipping.report import STEPS, SkippingReport
+from lakekit.units import counted, format_bytes
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -41,7 +42,7 @@ def skipping(report: SkippingReport) -> go.Figure:
     condition = " and ".join(report.conditions) or "no condition"
     read, total = report.read, report.total
     title = (
-        f"{report.table}: {read.files_left:,} of {total.files_left:,} files,"
+        f"{report.table}: {read.files_left:,} of {counted(total.files_left, 'file')},"
         f" {format_bytes(read.bytes_left)} of {format_bytes(total.bytes_left)} read<br>"
         f"<span style='font-size:12px'>{label(condition[:160])}</span>"
     )
@@ -54,7 +55,7 @@ def skipping(report: SkippingReport) -> go.Figure:
 def _steps(target: go.Figure, report: SkippingReport) -> None:
     steps = [step for step in report.steps if step.step != "read"]
     names = ["all files" if step.step == "total" else f"after {step.step}" for step in steps]
-    texts = [f"{step.files_left:,} files, {format_bytes(step.bytes_left)}" for step in steps]
+    texts = [f"{counted(step.files_left, 'file')}, {format_bytes(step.bytes_left)}" for step in steps]
     target.add_bar(
         y=names,
         x=[step.bytes_left for step in steps],
@@ -76,15 +77,15 @@ def _steps(target: go.Figure, report: SkippingReport) -> None:
 
 
 def _step_note(step: Any) -> str:
-    lines = [f"{step.files_left:,} files, {format_bytes(step.bytes_left)} left"]
+    lines = [f"{counted(step.files_left, 'file')}, {format_bytes(step.bytes_left)} left"]
     if step.files_skipped or step.bytes_skipped:
         lines.append(
-            f"{step.files_skipped:,} files, {format_bytes(step.bytes_skipped)} skipped by {step.step}"
+            f"{counted(step.files_skipped, 'file')}, {format_bytes(step.bytes_skipped)} skipped by {step.step}"
         )
     if step.row_groups_skipped:
-        lines.append(f"{step.row_groups_skipped:,} row groups skipped")
+        lines.append(f"{counted(step.row_groups_skipped, 'row group')} skipped")
     if step.pages_skipped:
-        lines.append(f"{step.pages_skipped:,} pages skipped")
+        lines.append(f"{counted(step.pages_skipped, 'page')} skipped")
     return "<br>".join(lines)
 
 
@@ -144,7 +145,7 @@ def _cell_note(partition: str, bucket: int | None, rows: Sequence[Row]) -> str:
         members = [row for row in rows if (row["skipped_by"] or "read") == step]
         if members:
             size = format_bytes(sum(row["bytes"] for row in members))
-            lines.append(f"{len(members):,} files ({size}) {_NAMES[step]}")
+            lines.append(f"{counted(len(members), 'file')} ({size}) {_NAMES[step]}")
     lines.append(f"{format_bytes(sum(row['bytes_read'] for row in rows))} read")
     return "<br>".join(lines)
 

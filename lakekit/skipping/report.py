@@ -27,6 +27,7 @@ from lakekit.storage.actions import AddFile
 from lakekit.storage.log import open_log
 from lakekit.storage.snapshot import Snapshot
 from lakekit.storage.store import Store
+from lakekit.units import counted, format_bytes
 
 STEPS = ("partition", "bucket", "file statistics", "row groups", "page index")
 """The steps in the order in which they are tried."""
@@ -72,7 +73,6 @@ Row = dict[str, Any]
 
 _BYTES_WITHIN = {"row groups": "bytes_skipped_by_row_groups", "page index": "bytes_skipped_by_pages"}
 _READERS = 8
-_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ class SkippingReport:
             files, size = (
                 (step.files_skipped, step.bytes_skipped) if skips else (step.files_left, step.bytes_left)
             )
-            extra = [(step.row_groups_skipped, "row groups"), (step.pages_skipped, "pages")]
-            name += "".join(f" ({n:,} {what})" for n, what in extra if n)
+            extra = [(step.row_groups_skipped, "row group"), (step.pages_skipped, "page")]
+            name += "".join(f" ({counted(n, what)})" for n, what in extra if n)
             lines.append((name, f"{files:,}", format_bytes(size)))
         return lines
 
@@ -189,15 +189,6 @@ class SkippingReport:
             shown = ", ".join(str(b) for b in self.buckets[:10])
             notes.append(f"  buckets: {shown}{', …' if len(self.buckets) > 10 else ''}")
         return notes or ["  no condition: the whole table is read"]
-
-
-def format_bytes(size: int) -> str:
-    """Returns a size with three digits and a unit of powers of 1000."""
-    amount, unit = float(size), 0
-    while amount >= 999.5 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1000, unit + 1
-    digits = 0 if unit == 0 or amount >= 99.95 else 1 if amount >= 9.995 else 2
-    return f"{amount:.{digits}f} {_UNITS[unit]}"
 
 
 def explain(

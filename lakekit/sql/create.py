@@ -18,6 +18,7 @@ from lakekit.sql.parse import Cursor, Name
 from lakekit.sql.rewrite import rewrite
 from lakekit.sql.statement import QUERY_STARTS, Statement
 from lakekit.table.create import create_table
+from lakekit.units import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -152,12 +153,13 @@ def _created(context: Context, statement: Statement, wanted: Definition) -> Data
 
 def _described(table: Table) -> str:
     key = (
-        f"primary key ({', '.join(table.primary_key)}), {table.buckets} buckets"
-        if table.primary_key
+        f"primary key ({', '.join(table.primary_key)}), {counted(table.buckets, 'bucket')}"
+        if table.primary_key and table.buckets
         else "append"
     )
     rows = table.options.expected_rows
-    return f"Created table {table.name}: {key}{f', {rows:,} rows expected' if rows else ''}."
+    expected = f", {counted(rows, 'row')} expected" if rows else ""
+    return f"Created table {table.name}: {key}{expected}."
 
 
 def _check_buckets(wanted: Definition, name: str) -> None:

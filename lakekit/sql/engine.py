@@ -120,7 +120,7 @@ def _pass_on(context: Context, statement: Statement) -> DataFrame:
 def _query_start(statement: Statement) -> int | None:
     """Returns the token at which a query begins, None if the statement has none."""
     verb = statement.verb
-    if verb in QUERY_STARTS or verb in ("", "INSERT", "BEGIN") or statement.text.startswith("("):
+    if statement.is_query or verb in ("", "INSERT", "BEGIN"):
         return 0 if verb != "INSERT" else statement.verb_index + 2
     cursor = statement.cursor()
     if verb == "EXPLAIN" or verb in ("DESC", "DESCRIBE"):

@@ -16,7 +16,7 @@ from lakekit.sql.context import Context
 from lakekit.sql.lexer import split_spans
 from lakekit.sql.rewrite import find, rewrite
 from lakekit.sql.scanner import scan
-from lakekit.sql.statement import QUERY_STARTS, Statement
+from lakekit.sql.statement import Statement
 from lakekit.sql.text import SqlText
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def reports(context: Context, sql: SqlText) -> list[SkippingReport]:
         QueryError: if it is no query, or reads no table of the lake.
     """
     statement = Statement(sql)
-    if statement.verb not in QUERY_STARTS and not statement.text.startswith("("):
+    if not statement.is_query:
         raise QueryError(
             f"Only a query can be explained, and this is none: {statement.text[:80]}", "Give a SELECT."
         )

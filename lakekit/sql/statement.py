@@ -87,6 +87,11 @@ class Statement:
         """The keyword that tells what it does."""
         return self.tokens[self.verb_index].keyword if self.tokens else ""
 
+    @property
+    def is_query(self) -> bool:
+        """Whether it returns rows and writes none."""
+        return self.verb in QUERY_STARTS or self.cursor().at("(")
+
 
 def read_target(cursor: Cursor, *stops: str) -> Target:
     """Reads the name of a table, with hint and alias.

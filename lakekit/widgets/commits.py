@@ -9,10 +9,9 @@ import ipywidgets as ipw
 
 from lakekit import plot
 from lakekit.errors import InvalidOptionError
-from lakekit.notebook.display import duration
 from lakekit.plot.commits import commits_in_a_bar
-from lakekit.skipping.report import format_bytes
 from lakekit.table import changes
+from lakekit.units import counted, duration, format_bytes
 from lakekit.widgets import parts
 from lakekit.widgets.base import LakeWidget, button, row, scrolled
 from lakekit.widgets.figures import FigureView
@@ -120,7 +119,7 @@ class SnapshotExplorer(LakeWidget):
     def _read_rows(self, version: int) -> parts.Rows:
         columns, rows, more = parts.fetch(self._table.to_df(version=version), self._limit)
         total = self._commits[version]["rows"]
-        count = parts.counted(total, "row") if total is not None else "rows"
+        count = counted(total, "row") if total is not None else "rows"
         said = f"version {version}: {f'first {len(rows):,} of ' if more else ''}{count}"
         return parts.rows(columns, rows, said)
 
@@ -190,9 +189,7 @@ def changed_rows(table: Table, since: int, until: int, limit: int) -> parts.Rows
     named = [changes.KIND, changes.VERSION]
     others = [quote(c) for c in frame.columns if c not in (*named, changes.TIMESTAMP)]
     columns, rows, more = parts.fetch(ordered.select(*named, *others), limit)
-    said = (
-        f"{'first ' if more else ''}{parts.counted(len(rows), 'change')} after version {since} up to {until}"
-    )
+    said = f"{'first ' if more else ''}{counted(len(rows), 'change')} after version {since} up to {until}"
     return parts.rows(["kind", "version", *columns[2:]], rows, said, tones=[str(r[0]) for r in rows])
 
 
@@ -238,7 +235,7 @@ def _about(commit: Row) -> parts.Rows:
         "files added, removed": f"{commit['files_added']:,}, {commit['files_removed']:,}",
         "bytes added": format_bytes(commit["bytes_added"]),
         "took": _took(commit),
-        "table then": f"{commit['files']:,} files, {format_bytes(commit['bytes'])}",
+        "table then": f"{counted(commit['files'], 'file')}, {format_bytes(commit['bytes'])}",
     }
     more = {f"parameter {name}": value for name, value in commit["parameters"] or ()}
     return parts.facts(known | more)

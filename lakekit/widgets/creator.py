@@ -14,6 +14,7 @@ from lakekit.names import TableName
 from lakekit.notebook.display import commit_note
 from lakekit.table.buckets import default_buckets
 from lakekit.table.rows import to_dataframe
+from lakekit.units import counted
 from lakekit.widgets import parts
 from lakekit.widgets.base import LakeWidget, button, row
 from lakekit.widgets.draft import Column, Draft, columns_of
@@ -307,7 +308,7 @@ class TableCreator(LakeWidget):
         known = {"name": draft.name or None, "comment": draft.comment or None}
         shown: list[parts.Part] = [parts.facts(known)] if any(known.values()) else []
         names = ["column", "type", "key", "partition", "null", "comment"]
-        shown.append(parts.rows(names, columns, parts.counted(len(columns), "column")))
+        shown.append(parts.rows(names, columns, counted(len(columns), "column")))
         shown += [parts.Code(self.sql_text)] if self._statements else []
         return shown + ([self._done] if self._done else [])
 

@@ -10,7 +10,7 @@ import ipywidgets as ipw
 
 from lakekit import plot
 from lakekit.plot.skips import natural
-from lakekit.skipping.report import format_bytes
+from lakekit.units import counted, format_bytes
 from lakekit.widgets import parts
 from lakekit.widgets.base import LakeWidget, button, row, scrolled
 from lakekit.widgets.commits import seen_once
@@ -225,7 +225,7 @@ class ManifestExplorer(LakeWidget):
 
 def _bucket_label(bucket: Row) -> str:
     name = "no bucket" if bucket["bucket"] is None else f"bucket {bucket['bucket']}"
-    return f"{name} · {parts.counted(bucket['runs'], 'run')}, {parts.counted(bucket['rows'], 'row')}"
+    return f"{name} · {counted(bucket['runs'], 'run')}, {counted(bucket['rows'], 'row')}"
 
 
 def _largest(buckets: Sequence[Row]) -> parts.Rows:

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lakekit.notebook.display import Note, ResultTable, counted
+from lakekit.notebook.display import Note, ResultTable, fetch
+from lakekit.units import counted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from lakekit.errors import LakeError
 
 KIND_TONES = {"+I": "42,157,111", "+U": "59,130,196", "-U": "224,138,30", "-D": "209,73,91"}
@@ -148,19 +147,6 @@ def shown_of(shown: int, total: int, what: str) -> str:
     return counted(total, what) if shown == total else f"{shown:,} of {counted(total, what)} shown"
 
 
-def fetch(frame: DataFrame, limit: int) -> tuple[list[str], list[list[Any]], bool]:
-    """Returns columns, at most `limit` rows, and whether there are more; one Spark job."""
-    from lakekit.table.rows import can_collect
-
-    columns = list(frame.columns)
-    if can_collect(frame.schema):
-        found = frame.limit(limit + 1).toArrow()
-        values = [[local(v) for v in row.values()] for row in found.to_pylist()]
-    else:
-        values = [list(row) for row in frame.take(limit + 1)]
-    return columns, values[:limit], len(values) > limit
-
-
 def local(value: Any) -> Any:
     """Returns a time as SQL shows it: that of the session, without its zone."""
     return value.replace(tzinfo=None) if getattr(value, "tzinfo", None) is not None else value
@@ -178,5 +164,5 @@ def as_text(parts: Sequence[Part]) -> str:
 
 __all__ = [
     "KIND_TONES", "RETRACTED", "Code", "Failure", "Heading", "Note", "Part", "Rows", "as_html", "as_text", "bar",
-    "counted", "facts", "fetch", "local", "rows", "shown_of",
+    "facts", "fetch", "local", "rows", "shown_of",
 ]  # fmt: skip

@@ -9,7 +9,8 @@ import ipywidgets as ipw
 
 from lakekit import plot
 from lakekit.errors import QueryError
-from lakekit.skipping.report import SkippingReport, format_bytes
+from lakekit.skipping.report import SkippingReport
+from lakekit.units import counted, format_bytes
 from lakekit.widgets import parts
 from lakekit.widgets.base import LakeWidget, button, row, scrolled
 from lakekit.widgets.figures import FigureView
@@ -118,7 +119,7 @@ def _why(report: SkippingReport) -> list[parts.Part]:
         files, size = (step.files_left, step.bytes_left) if ends else (step.files_skipped, step.bytes_skipped)
         inside = [(step.row_groups_skipped, "row group"), (step.pages_skipped, "page")]
         name = {"total": "all files", "read": "read"}.get(step.step, f"skipped by {step.step}")
-        name += "".join(f" ({parts.counted(n, what)})" for n, what in inside if n)
+        name += "".join(f" ({counted(n, what)})" for n, what in inside if n)
         rows.append([name, files, format_bytes(size), parts.bar(size / total)])
     steps = parts.rows(["step", "files", "size", ""], rows)
     used = f"Skips by: {', '.join(report.conditions)}" if report.conditions else "No condition skips anything"

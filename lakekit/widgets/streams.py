@@ -13,8 +13,7 @@ from lakekit import plot
 from lakekit.errors import SessionError
 from lakekit.ingest.history import History
 from lakekit.ingest.ingestion import Status
-from lakekit.notebook.display import duration
-from lakekit.skipping.report import format_bytes
+from lakekit.units import duration, format_bytes
 from lakekit.widgets import parts
 from lakekit.widgets.base import LakeWidget, button, row, scrolled
 from lakekit.widgets.figures import FigureView

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as ipw
 
 from lakekit.names import quote
+from lakekit.units import counted
 from lakekit.widgets import parts
 from lakekit.widgets.base import LakeWidget, button, row, scrolled
 
@@ -206,11 +207,11 @@ class LiveView(LakeWidget):
         wanted = {name: each.value.strip() for name, each in self.key_fields.items() if each.value.strip()}
         columns, values, more = parts.fetch(self._of_key(frame, wanted), self._limit)
         if wanted:
-            count = parts.counted(len(values), "row") + " with this key"
+            count = counted(len(values), "row") + " with this key"
         elif more:
-            count = f"first {parts.counted(len(values), 'row')}"
+            count = f"first {counted(len(values), 'row')}"
         else:
-            count = parts.counted(len(values), "row")
+            count = counted(len(values), "row")
         if mode == "file" and more and not wanted:
             count += f" of {sum(self._table.inspect.partitions(version=version)['rows'].to_pylist()):,}"
         over = " with the log's newer changes over it" if mode == "log" else ""

@@ -8,7 +8,8 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import Row
 
-from lakekit.notebook.display import MAX_CELL, Note, ResultTable, duration, text
+from lakekit.notebook.display import MAX_CELL, Note, ResultTable, text
+from lakekit.units import duration
 from tests import pages
 from tests.pages import Page
 

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakekit.skipping.predicate import And, Anything, Comparison, In, all_of
-from lakekit.skipping.report import FILE_SCHEMA, STEP_SCHEMA, STEPS, explain, format_bytes
+from lakekit.skipping.report import FILE_SCHEMA, STEP_SCHEMA, STEPS, explain
 from lakekit.storage.actions import AddFile
 from lakekit.storage.murmur3 import bucket_of
 from lakekit.storage.stats import collect_stats
+from lakekit.units import format_bytes
 from tests.skipping.data import KINDS, random_predicate
 from tests.table.lakes import DiskTable
 
