@@ -117,6 +117,8 @@ def local_settings(warehouse: str, folder: Path, config: Mapping[str, str]) -> d
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * number),
         # Spark's default starts programs such as chmod and readlink, 100 ms for each micro-batch of a stream.
         "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
+        # A stream without news asks its source this often; Spark's 10 ms take a core from the other streams.
+        "spark.sql.streaming.pollingDelay": "50ms",
         # A compaction in the background shares the cores instead of holding up the queue.
         "spark.scheduler.mode": "FAIR",
         # The same query shows the same times on every machine, and those that other Delta readers show.
