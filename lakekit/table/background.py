@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -41,6 +42,7 @@ class BackgroundCompaction:
         self._state = threading.Condition()
         self._waiting: dict[str, bool] = {}  # name of a table: whether it can wait no longer
         self._writes = 0
+        self._held_back: Counter[str] = Counter()  # by name of a table
         self._last_write = 0.0
         self._hurried = 0
         self._busy = False
@@ -48,9 +50,10 @@ class BackgroundCompaction:
         self.last_error: LakeError | None = None
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Lets compactions wait while the caller writes."""
+    def writing(self, name: str) -> Iterator[None]:
+        """Lets compactions wait while the caller writes to a table; waits while its writes are held back."""
         with self._state:
+            self._state.wait_for(lambda: not self._held_back[name])
             self._writes += 1
         try:
             yield
@@ -58,6 +61,18 @@ class BackgroundCompaction:
             with self._state:
                 self._writes -= 1
                 self._last_write = time.monotonic()
+                self._state.notify_all()
+
+    @contextmanager
+    def holding_back(self, name: str) -> Iterator[None]:
+        """Lets writes of this session to a table wait that have not begun."""
+        with self._state:
+            self._held_back[name] += 1
+        try:
+            yield
+        finally:
+            with self._state:
+                self._held_back[name] -= 1
                 self._state.notify_all()
 
     def after_commit(self, table: Table) -> None:

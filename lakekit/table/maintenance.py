@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from lakekit.errors import ConcurrentWriteError, InvalidOptionError
@@ -32,6 +33,9 @@ Chooser = Callable[[Iterable[AddFile]], Sequence[Unit]]
 SMALL_BYTES = 4 << 20
 """Files of up to this size in all are merged without a Spark job, which would take longer to start than to merge."""
 
+_OVERTAKEN_AT_MOST = 3
+"""How often writes may overtake a compaction before they are held back."""
+
 SAFE_RETENTION_HOURS = 168
 """Hours that removed files are kept by default, as in Delta: readers and time travel may still need them."""
 
@@ -40,7 +44,7 @@ def compact(table: Table, choose: Chooser = pick_all, at_once: int | None = None
     """Merges sorted runs, drops deletion vectors, and commits without changing what readers see.
 
     A concurrent upsert wins: the rows that it supersedes are marked in the output too. Where it removed a whole file,
-    that bucket is merged again.
+    that bucket is merged again. After being overtaken a few times, new writes of this session wait for the commit.
 
     Args:
         table: a keyed table.
@@ -50,10 +54,17 @@ def compact(table: Table, choose: Chooser = pick_all, at_once: int | None = None
     Raises:
         ConcurrentWriteError: if writers touched the same buckets every time.
     """
+    with ExitStack() as until_done:
+        return _compact(table, choose, at_once, until_done)
+
+
+def _compact(table: Table, choose: Chooser, at_once: int | None, until_done: ExitStack) -> Commit:
     started = time.monotonic()
     merged: dict[BucketId, BucketResult] = {}
     snapshot = table.snapshot()
-    for _ in range(MAX_ATTEMPTS):
+    for attempt in range(MAX_ATTEMPTS):
+        if attempt == _OVERTAKEN_AT_MOST:
+            until_done.enter_context(table.lake.background_compaction.holding_back(str(table.name)))
         before, snapshot = snapshot, table.snapshot()
         check_writable(snapshot.protocol, snapshot.configuration, str(table.name))
         merged = _caught_up(table, before, snapshot, merged, at_once)

@@ -86,7 +86,7 @@ def write(table: Table, request: Write) -> Commit:
         ConstraintError: for rows that break NOT NULL, CHECK or a length.
         ConcurrentWriteError: if other writers came first every time.
     """
-    with table.lake.background_compaction.writing():
+    with table.lake.background_compaction.writing(str(table.name)):
         return _write(table, request)
 
 

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,28 @@ def test_writes_during_a_compaction_do_not_make_it_start_again(
     assert contents(table) == model | dict.fromkeys(range(50), 3)
 
 
+def test_a_compaction_that_is_overtaken_again_and_again_holds_writes_back(
+    lake: lakekit.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(lake, buckets=1)
+    table.upsert([{"id": i, "v": 0} for i in range(100)])
+    table.upsert([{"id": i, "v": 1} for i in range(0, 100, 2)])
+    real, writes = maintenance._caught_up, list[Future[Any]]()
+
+    def overtake(*arguments: Any) -> Any:
+        done = real(*arguments)
+        writes.append(writer.submit(table.upsert, [{"id": len(writes), "v": 2}]))
+        wait(writes, timeout=5)  # one that is held back does not end before the compaction
+        return done
+
+    monkeypatch.setattr(maintenance, "_caught_up", overtake)
+    with ThreadPoolExecutor(1) as writer:
+        assert not table.compact().skipped
+    assert [write.exception() for write in writes] == [None] * len(writes)
+    assert 1 < len(writes) < maintenance.MAX_ATTEMPTS
+    assert contents(table) == {i: 2 if i < len(writes) else 1 - i % 2 for i in range(100)}
+
+
 def test_compaction_in_the_background_follows_commits(lake: lakekit.Lake) -> None:
     table = make(lake, auto=True)
     for step in range(6):
@@ -126,7 +149,7 @@ def test_compaction_in_the_background_waits_for_writes_until_it_is_urgent(lake: 
     def is_compacted() -> bool:
         return "COMPACT" in [c.info["operation"] for c in _commits(table)]
 
-    with lake.background_compaction.writing():
+    with lake.background_compaction.writing(str(table.name)):
         for step in range(6):
             table.upsert([{"id": i, "v": step} for i in range(step * 10, step * 10 + 10)])
         assert not is_compacted()
@@ -151,7 +174,7 @@ def test_compaction_beside_writes_commits_part_by_part(
         done = [c.info for c in _commits(table) if c.info["operation"] == "COMPACT"]
         return [int(info["operationParameters"]["buckets"]) for info in done]
 
-    with lake.background_compaction.writing():
+    with lake.background_compaction.writing(str(table.name)):
         for step in range(11):
             table.upsert([{"id": i, "v": i} for i in range(step * 40, step * 40 + 40)])
         wait_until(lambda: sum(compacted()) >= 4)
