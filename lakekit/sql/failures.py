@@ -22,6 +22,10 @@ _NOISE = re.compile(
     r"|;\s*\n'?[A-Z]\w+.*)",
     re.DOTALL,
 )
+_CALLING = re.compile(r"An error occurred while calling \S+\s*:\s*(?:[\w.$]+:)?\s*")
+_GONE = re.compile(
+    r"FAILED_READ_FILE\.FILE_NOT_EXIST\].*? file (?P<path>\S+?)\.?\s+File does not exist", re.DOTALL
+)
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 _HIDDEN = re.compile(rf",? ?(?:`[^`\]]*`\.)?`(?:{BUCKET_COLUMN}|__lake_[^`]*)`")
 _SHOWN = 700
@@ -89,6 +93,11 @@ def translate(
         return syntax_error(error, sql, source)
     if isinstance(error, LakeError):
         return error
+    if gone := _GONE.search(str(error)):
+        return StatementError(
+            f"The file {gone['path'].rpartition('/')[2]} is not there any more.",
+            "A vacuum deletes files that only old versions need. Read a newer version.",
+        )
     condition = _ask(error, "getCondition") or _ask(error, "getErrorClass") or ""
     details = _ask(error, "getMessageParameters") or {}
     if condition == "UNBOUND_SQL_PARAMETER":
@@ -125,7 +134,7 @@ def _ask(error: BaseException, method: str) -> Any:
 
 def _message(error: BaseException) -> str:
     text = _ask(error, "getMessage") or str(error)
-    clean = _HIDDEN.sub("", _NOISE.sub("", text)).strip().replace("[, ", "[")
+    clean = _HIDDEN.sub("", _NOISE.sub("", _CALLING.sub("", text))).strip().replace("[, ", "[")
     lines = [line.strip() for line in clean.splitlines() if line.strip()]
     shown = " ".join(lines) or type(error).__name__
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"

@@ -139,6 +139,20 @@ def test_a_cell_reads_the_lake_as_it_was(shell, lake):
     assert shell.user_ns["old"].first().v == 1
 
 
+def test_a_version_that_a_vacuum_has_emptied_is_told_in_a_few_words(shell, lake):
+    lake.drop_table("magics.vacuumed", if_exists=True)
+    cell(shell, "", "CREATE TABLE magics.vacuumed (id BIGINT, v INT, PRIMARY KEY (id)) USING lake")
+    table = lake.table("magics.vacuumed")
+    for step in range(3):
+        table.upsert([{"id": i, "v": step} for i in range(step, 10)])
+    table.compact()
+    table.vacuum(0, force=True)
+    with pytest.raises(QueryError, match=r"part-[\w-]+\.parquet is not there any more") as caught:
+        cell(shell, "--at 2", "SELECT * FROM magics.vacuumed")
+    assert len(caught.value._render_traceback_()) < 4
+    assert "vacuum" in caught.value.hint
+
+
 def test_explain_tells_what_is_read_and_runs_nothing(shell, lake):
     lake.drop_table("magics.explained", if_exists=True)
     cell(
