@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import re
-import time
 from pathlib import Path
 from typing import Any
 
 from lakekit.logstore.broker import FOLDER as BROKER
+from tests.waiting import wait_until
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 TUTORIALS = sorted(FOLDER.glob("*.ipynb"))
 FIGURE = "application/vnd.plotly.v1+json"
 
 _MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|Users|tmp|work|opt|usr|var)/\w|[A-Z]:\\\\")
-_BROKER_END_S = 60
 
 
 def outputs(notebook: Any) -> list[Any]:
@@ -46,11 +45,8 @@ def assert_presentable(notebook: Any) -> None:
 def wait_for_brokers(folder: Path) -> None:
     """Waits until no embedded Kafka runs whose data is below `folder`: its keeper holds the lock."""
     for lock in folder.rglob(f"{BROKER}/keeper.lock"):
-        deadline = time.monotonic() + _BROKER_END_S
         with lock.open("ab") as handle:
-            while not _taken(handle):
-                assert time.monotonic() < deadline, f"the Kafka of {lock.parent} still runs"
-                time.sleep(0.1)
+            wait_until(lambda handle=handle: _taken(handle), f"the end of the Kafka of {lock.parent}")
 
 
 def _taken(handle: Any) -> bool:

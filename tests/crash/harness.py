@@ -102,11 +102,3 @@ class Writer:
 
     def _story(self, problem):
         return f"{problem}:\n{self._log.read_text(errors='replace')[-4000:]}"
-
-
-def wait_until(condition, what, seconds=60):
-    """Waits for something that another thread or process does."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"it did not happen: {what}"
-        time.sleep(0.02)

@@ -14,7 +14,7 @@ from lakekit.logstore.topic import start_offsets
 from lakekit.table.log import TableLog
 from lakekit.table.log_reads import _after
 from tests.crash.changelog import Replay
-from tests.crash.harness import wait_until
+from tests.waiting import wait_until
 
 COLUMNS = ("id", "n", "text")
 

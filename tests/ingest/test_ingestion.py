@@ -9,8 +9,8 @@ import pytest
 
 from lakekit import InvalidOptionError, LakeError, PrimaryKeyError
 from lakekit.ingest import sink
-from tests.logstore.conftest import wait_until
 from tests.logstore.replay import logged, replay, stored
+from tests.waiting import wait_until
 
 SCHEMA = "id BIGINT NOT NULL, v STRING"
 
@@ -60,7 +60,7 @@ def rows(ids, value):
 
 
 def wait_for_rows(ingestion, count):
-    wait_until(lambda: ingestion.status.state != "running" or ingestion.status.rows_in >= count, 60)
+    wait_until(lambda: ingestion.status.state != "running" or ingestion.status.rows_in >= count)
     assert ingestion.status.error is None
     assert ingestion.status.rows_in == count
 
@@ -281,7 +281,7 @@ def test_the_rate_source(lake, table):
     ingestion = table.write_stream(
         frame.selectExpr("value % 50 AS id", "cast(value as string) AS v"), interval=1
     )
-    wait_until(lambda: len(ingestion.status.commits) >= 2 or ingestion.status.state != "running", 60)
+    wait_until(lambda: len(ingestion.status.commits) >= 2 or ingestion.status.state != "running")
     ingestion.stop()
     assert ingestion.status.error is None
     assert replay(logged(table)) == stored(table)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +14,9 @@ import pytest
 
 from lakekit.logstore import keeper
 from lakekit.logstore.broker import EmbeddedBroker, _program
+from tests.waiting import wait_until
 
 SECRET = "canary-4711"
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 40) -> None:
-    """Waits for something that happens in another process."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from lakekit.logstore.broker import FOLDER, EmbeddedBroker
 from lakekit.logstore.connection import Connection
 from lakekit.logstore.topic import end_offsets, ensure_topic
 from lakekit.session import java
-from tests.logstore.conftest import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is none on Windows")
 

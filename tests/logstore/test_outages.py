@@ -21,11 +21,11 @@ from lakekit.logstore.topic import end_offsets
 from lakekit.table import table as table_module
 from lakekit.table.log import TableLog
 from tests.crash import readers
-from tests.crash.harness import wait_until
 from tests.crash.source import Source
 from tests.crash.writer import ROW, SOURCE
 from tests.logstore.conftest import _free_ports
 from tests.logstore.proxy import Mode, Proxy
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Kafka's scripts are for POSIX here")
 

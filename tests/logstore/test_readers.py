@@ -10,8 +10,8 @@ import pytest
 from lakekit import InvalidOptionError, LogStoreError
 from lakekit.logstore import loop
 from lakekit.table.log import TableLog
+from tests.waiting import wait_until
 
-from .conftest import wait_until
 from .replay import logged, replay, stored
 
 NOON = dt.datetime.fromisoformat("2024-01-01T12:00:00")
@@ -217,7 +217,7 @@ class Running:
         return [(r["_change_kind"], {"id": r["id"], "v": r["v"], "at": r["at"]}) for r in rows]
 
     def until(self, count):
-        wait_until(lambda: self.query.exception() is not None or len(self.changes()) >= count, 60)
+        wait_until(lambda: self.query.exception() is not None or len(self.changes()) >= count)
         assert self.query.exception() is None
         return self.changes()
 
@@ -248,7 +248,7 @@ def test_a_stream_of_the_table_and_then_its_log(lake, table, tmp_path):
             frame().writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "c")).start()
         )
         wait_until(
-            lambda: seen.exists() and lake.spark.read.schema("id bigint").json(str(seen)).count() >= count, 60
+            lambda: seen.exists() and lake.spark.read.schema("id bigint").json(str(seen)).count() >= count
         )
         query.stop()
 
@@ -273,7 +273,7 @@ def test_a_stream_of_new_rows_alone(lake, table, tmp_path):
         .option("checkpointLocation", str(tmp_path))
         .start()
     )
-    wait_until(lambda: lake.spark.table("new_rows").count() >= 2, 60)
+    wait_until(lambda: lake.spark.table("new_rows").count() >= 2)
     query.stop()
     assert sorted(r.v for r in lake.spark.table("new_rows").collect()) == ["a", "b"]
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections import defaultdict
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from lakekit.errors import InvalidOptionError, VersionNotFoundError
 from lakekit.filestore import compaction
 from lakekit.table import maintenance
 from lakekit.table.table import Table
+from tests.waiting import wait_until
 
 _numbers = itertools.count()
 
@@ -180,13 +179,6 @@ def test_compaction_beside_writes_commits_part_by_part(
         wait_until(lambda: sum(compacted()) >= 4)
     assert max(compacted()) <= at_once
     assert contents(table) == {i: i for i in range(440)}
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def test_background_compaction_can_be_turned_off(lake: lakekit.Lake) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tests.pages import HOSTILE, Page
+from tests.waiting import wait_until
 
 HOSTILE_COLUMN = "<script>x</script>"
 """As bad as the name of a column can be."""
@@ -38,14 +38,7 @@ def static(widget) -> Page:
 
 def settle(widget, seconds: float = 90) -> None:
     """Waits until nothing runs in the background."""
-    wait_until(lambda: not widget.busy, seconds)
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
+    wait_until(lambda: not widget.busy, seconds=seconds)
 
 
 def assert_harmless(widget) -> None:

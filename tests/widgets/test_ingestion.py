@@ -11,7 +11,8 @@ from lakekit.ingest.history import History
 from lakekit.ingest.ingestion import Status
 from tests.ingest.test_ingestion import Feed
 from tests.pages import HOSTILE
-from tests.widgets.conftest import LOG, assert_harmless, settle, shown, static, wait_until
+from tests.waiting import wait_until
+from tests.widgets.conftest import LOG, assert_harmless, settle, shown, static
 
 
 @pytest.fixture

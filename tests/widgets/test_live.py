@@ -10,7 +10,8 @@ from lakekit import widgets
 from lakekit.ingest.epochs import StreamLog
 from lakekit.table.log import TableLog
 from tests.pages import HOSTILE, Page
-from tests.widgets.conftest import assert_harmless, settle, shown, static, wait_until
+from tests.waiting import wait_until
+from tests.widgets.conftest import assert_harmless, settle, shown, static
 
 
 @pytest.fixture
