@@ -76,24 +76,13 @@ def follow(layout: BucketLayout, job: Moved) -> BucketResult:
     Rows are looked up a row group at a time, so memory does not grow with their number. If one is not found, which
     means that the commit in between was no mere compaction, `lost_rows` of the result says so.
     """
-    store = layout.store()
-    marked, before = (
-        {file.path: file for file in job.result.added},
-        {file.path for file in job.result.removed},
-    )
+    store, added = layout.store(), {file.path: file for file in job.result.added}
+    old = {file.path: file for file in job.result.removed}
     vectors, changed = VectorFileWriter(store), BucketResult()
-    for bucket, files in job.homes.items():
-        search = _Search(
-            store,
-            layout.sort_columns,
-            [
-                (file, marked.get(file.path))
-                for file in job.result.removed
-                if file.path in job.gone and bucket_id(file) == bucket
-            ],
-            [file for file in job.result.added if file.path not in before and bucket_id(file) == bucket],
-        )
-        if not search.mark(files, vectors, changed):
+    for bucket, homes in job.homes.items():
+        gone = [(old[path], added.get(path)) for path in job.gone if bucket_id(old[path]) == bucket]
+        newer = [file for path, file in added.items() if path not in old and bucket_id(file) == bucket]
+        if not _Search(store, layout.sort_columns, gone, newer).mark(homes, vectors, changed):
             return BucketResult(lost_rows=True)
     vectors.close()
     return replace(
