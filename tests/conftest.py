@@ -28,6 +28,9 @@ _LONGEST = (
     "logstore/",
 )
 DRIVER_MEMORY = "2g"
+JVM = "SPARK_SUBMIT_OPTS"
+# Tests start many JVMs that live for a minute: the second compiler would take more time than it saves, 40 % of it all.
+os.environ.setdefault(JVM, "-XX:TieredStopAtLevel=1")
 SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
@@ -88,7 +91,9 @@ def _serve(folder: Path, config: dict[str, str]) -> Iterator[ConnectServer]:
     command = [str(home / "bin" / "spark-submit"), "--class", SERVER_CLASS]
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"] if value else []
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith("SPARK_") or key == JVM
+    }
     environment |= {
         "SPARK_HOME": str(home),
         "JAVA_HOME": str(find_java().home),
