@@ -23,7 +23,7 @@ test: $(VENV)/dev.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 12 $(ARGS)
 
 bench: $(VENV)/dev.done
 	$(BIN)/python -m tests.benchmarks $(ARGS)
