@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import re
+from pathlib import Path
 
 import pytest
 
@@ -281,16 +283,19 @@ def test_a_stream_of_new_rows_alone(lake, table, tmp_path):
 # Flips, for all readers
 
 
-def test_a_flip_is_obeyed_with_the_guarantee_alone(lake, table, tmp_path):
+def send_and_take_back(table):
+    """Sends an epoch that stays and one that a flip takes back."""
     from lakekit.ingest.epochs import StreamLog
 
     stream = StreamLog(table, TableLog.of(table), "writer", patience=0)
-    stream.send(
-        1, table.lake.spark.createDataFrame([(8, "kept", None), (1, "u", None)], table.schema).toArrow()
-    )
-    stream.send(2, table.lake.spark.createDataFrame([(9, "broken", None)], table.schema).toArrow())
+    for epoch, rows in ((1, [(8, "kept", None), (1, "u", None)]), (2, [(9, "broken", None)])):
+        stream.send(epoch, table.lake.spark.createDataFrame(rows, table.schema).toArrow())
     stream.flip(1)
     stream.close()
+
+
+def test_a_flip_is_obeyed_with_the_guarantee_alone(lake, table, tmp_path):
+    send_and_take_back(table)
     with_it, without = logged(table, guarantee=True), logged(table, guarantee=False)
     assert [(k, r["id"]) for k, r in with_it[-2:]] == [("+I", 9), ("-D", 9)]
     assert [(k, r["id"]) for k, r in without[-1:]] == [("+I", 9)]
@@ -303,3 +308,23 @@ def test_a_flip_is_obeyed_with_the_guarantee_alone(lake, table, tmp_path):
     running = Running(lake, frame, "flipped", tmp_path / "checkpoint")
     assert set(replay(running.until(len(with_it)))) == {(1,), (8,)}
     running.query.stop()
+
+
+def test_the_consumer_of_the_docs_page_passes_on_what_tail_does(table):
+    text = (Path(__file__).parents[2] / "docs" / "log-format.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    page = {}
+    exec(code, page)
+    send_and_take_back(table)
+    expected = logged(table, guarantee=True)
+    log = TableLog.of(table).target
+
+    async def read():
+        found = []
+        async for kind, row in page["changes"](log.topic, log.connection.servers, log.table):
+            found.append((kind, row["id"], row["v"]))
+            if len(found) == len(expected):
+                break
+        return found
+
+    assert asyncio.run(asyncio.wait_for(read(), 20)) == [(k, r["id"], r["v"]) for k, r in expected]
