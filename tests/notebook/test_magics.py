@@ -418,6 +418,7 @@ def test_instants_are_shown_in_the_time_zone_of_the_session(shell, fake):
     moment = dt.datetime(2013, 2, 8, 12, tzinfo=ZoneInfo("UTC"))
     local = moment.astimezone().replace(tzinfo=None)
     fake.frame = Frame(["at"], [[local], [None]], TimestampType())
+    fake.frame.sparkSession = fake.spark
     fake.spark.conf["spark.sql.session.timeZone"] = "America/New_York"
     (shown,) = cell(shell, "", "SELECT at FROM t")
     assert "2013-02-08 07:00:00" in shown
