@@ -52,21 +52,29 @@ class Moved:
     homes: Mapping[BucketId, tuple[AddFile, ...]]
 
 
-def moved(result: BucketResult, before: Mapping[str, AddFile], now: Mapping[str, AddFile]) -> Moved | None:
+def new_files(before: Mapping[str, AddFile], now: Mapping[str, AddFile]) -> dict[BucketId, list[AddFile]]:
+    """Returns the files of each bucket that are live now and were not before; both are by path."""
+    found: dict[BucketId, list[AddFile]] = {}
+    for path, file in now.items():
+        if path not in before:
+            found.setdefault(bucket_id(file), []).append(file)
+    return found
+
+
+def moved(
+    result: BucketResult, new: Mapping[BucketId, Sequence[AddFile]], now: Mapping[str, AddFile]
+) -> Moved | None:
     """Returns the job for a result that marks rows in files which are gone, or None if it marks none.
 
     Args:
         result: what a task did.
-        before: the live files that it was given, by path.
-        now: the live files after the compaction.
+        new: the files that came after those it was given, by bucket.
+        now: the live files after the compaction, by path.
     """
     gone = [file for file in result.removed if not is_live(file, now)]
     if not gone:
         return None
-    homes: dict[BucketId, tuple[AddFile, ...]] = {bucket_id(file): () for file in gone}
-    for path, file in now.items():
-        if path not in before and bucket_id(file) in homes:
-            homes[bucket_id(file)] += (file,)
+    homes = {bucket: tuple(new.get(bucket, ())) for bucket in map(bucket_id, gone)}
     return Moved(result, frozenset(file.path for file in gone), homes)
 
 
@@ -108,21 +116,19 @@ class Overtaken:
 
 
 def overtaken(
-    result: BucketResult, before: Mapping[str, AddFile], now: Mapping[str, AddFile]
+    result: BucketResult, new: Mapping[BucketId, Sequence[AddFile]], now: Mapping[str, AddFile]
 ) -> Overtaken | None:
     """Returns the job for a compaction's result of which files have new deletion vectors; None if a file is gone.
 
     Args:
         result: what a task did.
-        before: the live files when it ran, or last caught up, by path.
-        now: the live files.
+        new: the files that came after it ran, or last caught up, by bucket.
+        now: the live files, by path.
     """
     if any(file.path not in now for file in result.removed):
         return None
-    newer = (file for path, file in now.items() if path not in before and bucket_id(file) in result.touched)
-    return Overtaken(
-        result, {f.path: now[f.path] for f in result.removed if not is_live(f, now)}, tuple(newer)
-    )
+    marked = {f.path: now[f.path] for f in result.removed if not is_live(f, now)}
+    return Overtaken(result, marked, tuple(f for bucket in result.touched for f in new.get(bucket, ())))
 
 
 def catch_up(layout: BucketLayout, job: Overtaken) -> BucketResult:

@@ -11,7 +11,7 @@ from lakekit.errors import ConcurrentWriteError, InvalidOptionError
 from lakekit.filestore.commit import Proposal
 from lakekit.filestore.compaction import Triggers, Unit, pick_all
 from lakekit.filestore.conflicts import BucketId, Footprint, Isolation, Verdict, is_live
-from lakekit.filestore.follow import catch_up, overtaken
+from lakekit.filestore.follow import catch_up, new_files, overtaken
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.merge import merge_in_turn, merge_unit
 from lakekit.filestore.result import BucketResult
@@ -104,7 +104,8 @@ def _caught_up(
 ) -> dict[BucketId, BucketResult]:
     """Returns what was merged, with the rows marked that writes have superseded from one snapshot to the other."""
     live = {b: r for b, r in merged.items() if all(is_live(f, snapshot.files) for f in r.removed)}
-    found = [overtaken(r, before.files, snapshot.files) for b, r in merged.items() if b not in live]
+    new = new_files(before.files, snapshot.files)
+    found = [overtaken(r, new, snapshot.files) for b, r in merged.items() if b not in live]
     jobs = [job for job in found if job is not None]
     layout = BucketLayout.of(table.root, snapshot, table.options_of(snapshot).target_file_size)
     task = NumberedTask.of(layout, catch_up, jobs)

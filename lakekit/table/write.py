@@ -27,7 +27,7 @@ from lakekit.errors import (
 from lakekit.filestore.commit import Outcome, Proposal
 from lakekit.filestore.conflicts import Footprint, Isolation, Verdict
 from lakekit.filestore.few import write_few
-from lakekit.filestore.follow import follow, moved
+from lakekit.filestore.follow import follow, moved, new_files
 from lakekit.filestore.layout import ORDER, BucketLayout
 from lakekit.filestore.result import RESULT_SCHEMA, BucketResult
 from lakekit.filestore.tasks import NumberedTask
@@ -206,7 +206,8 @@ class _Attempt:
         if self._request.replaces:
             return False
         now = self._table.snapshot(version)
-        jobs = [moved(result, self._base.files, now.files) for result in self._results]
+        new = new_files(self._base.files, now.files)
+        jobs = [moved(result, new, now.files) for result in self._results]
         todo = [job for job in jobs if job is not None]
         done = [result for result, job in zip(self._results, jobs, strict=True) if job is None]
         followed = run_numbered(self._table, NumberedTask.of(self._layout, follow, todo))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lakekit.filestore import merge, runs
-from lakekit.filestore.follow import catch_up, follow, moved, overtaken
+from lakekit.filestore.follow import catch_up, follow, moved, new_files, overtaken
 from lakekit.filestore.result import BucketResult
 from lakekit.storage.actions import AddFile
 from tests.filestore.harness import Bucket
@@ -25,7 +25,8 @@ KEYS: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
 
 
 def followed(bucket: Bucket, result: BucketResult, before: Sequence[AddFile]) -> BucketResult:
-    job = moved(result, {f.path: f for f in before}, {f.path: f for f in bucket.files})
+    now = {f.path: f for f in bucket.files}
+    job = moved(result, new_files({f.path: f for f in before}, now), now)
     return result if job is None else follow(bucket.layout, job)
 
 
@@ -88,7 +89,8 @@ def test_rows_that_writes_superseded_during_a_compaction_are_marked_in_its_outpu
         for _ in range(2):  # and overtaken again while it caught up
             known = {f.path: f for f in bucket.files}
             write(step)
-            job = overtaken(result, known, {f.path: f for f in bucket.files})
+            now = {f.path: f for f in bucket.files}
+            job = overtaken(result, new_files(known, now), now)
             if job is None:
                 break
             result = catch_up(bucket.layout, job)
@@ -122,7 +124,7 @@ def test_a_second_row_of_a_key_from_another_program_supersedes_nothing(tmp_path:
     bucket.files.append(replace(inserted, tags={}))
     bucket.write([], deletes=[{"id": 5, "v": None}])  # as many rows marked as there are new ones
     now = {f.path: f for f in bucket.files}
-    job = overtaken(merged, {f.path: f for f in before}, now)
+    job = overtaken(merged, new_files({f.path: f for f in before}, now), now)
     assert job is not None
     bucket.apply(catch_up(bucket.layout, job))
     found = sorted((row["id"], row["v"]) for row in bucket.rows())
