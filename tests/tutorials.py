@@ -11,6 +11,7 @@ from lakekit.logstore.broker import FOLDER as BROKER
 from tests.waiting import wait_until
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+RUNNER = FOLDER / "run.py"
 TUTORIALS = sorted(FOLDER.glob("*.ipynb"))
 FIGURE = "application/vnd.plotly.v1+json"
 
@@ -40,6 +41,12 @@ def assert_presentable(notebook: Any) -> None:
     assert not _MACHINE_PATH.search(_texts(notebook))
     warned = [output.text for output in outputs(notebook) if output.get("name") == "stderr"]
     assert not warned
+
+
+def assert_stands_alone(page: str) -> None:
+    """Asserts that a page draws its figures and loads nothing from elsewhere."""
+    assert "Plotly.newPlot" in page
+    assert not re.search(r"<(?:script|link)\b[^>]*\b(?:src|href)=[\"']?http", page)
 
 
 def wait_for_brokers(folder: Path) -> None:

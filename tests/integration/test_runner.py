@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-RUNNER = Path(__file__).resolve().parents[2] / "notebooks" / "run.py"
+from tests.tutorials import RUNNER
 
 
 @pytest.fixture
