@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from tests.waiting import wait_until
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -68,6 +70,28 @@ def press(widget: Locator, name: str) -> None:
     button.press("Enter")
 
 
+def click_mark(mark: Locator, x: float, y: float) -> None:
+    """Clicks a bar or a tile of a figure, x and y pixels into it, once the figure answers to the mouse there.
+
+    A figure takes clicks only where it hovers, and it does not while it is drawn anew.
+    """
+    page = mark.page
+    label = page.locator(".hoverlayer .hovertext").first
+    mark.scroll_into_view_if_needed()
+
+    def hovers() -> bool:
+        box = mark.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + x + 5, box["y"] + y + 5)
+        page.mouse.move(box["x"] + x, box["y"] + y, steps=5)
+        page.wait_for_timeout(100)
+        return label.is_visible()
+
+    wait_until(hovers, "the label of the mark")
+    page.mouse.down()
+    page.mouse.up()
+
+
 def tab(widget: Locator, name: str) -> None:
     widget.locator(".lm-TabBar-tabLabel", has_text=name).click()
 
@@ -100,15 +124,9 @@ def test_snapshots(notebook):
     press(widget, "Show changes")
     expect(widget.get_by_text("after version 3 up to 5")).to_be_visible(timeout=LONG)
     notebook.screenshots("widget-snapshots", widget)
-    # The first commit with rows: that which made the table has none. A figure takes clicks where it hovers.
-    bar = widget.locator(".barlayer .point path").nth(1)
-    bar.scroll_into_view_if_needed()
-    box = bar.bounding_box()
-    place = box["x"] + box["width"] / 2, box["y"] + 6  # on the logarithmic axis bars end far below the page
-    notebook.page.mouse.move(place[0] + 5, place[1] + 5)
-    notebook.page.mouse.move(*place, steps=5)
-    expect(widget.locator(".hoverlayer .hovertext").first).to_be_visible()
-    notebook.page.mouse.click(*place)
+    # The first commit with rows: that which made the table has none. Bars end far below the page: the axis is
+    # logarithmic.
+    click_mark(widget.locator(".barlayer .point path").nth(1), 3, 6)
     tab(widget, "Rows")
     expect(widget.get_by_text("version 1: first 20 of 60 rows")).to_be_visible(timeout=LONG)
 
@@ -123,8 +141,7 @@ def test_manifests(notebook):
     expect(widget.get_by_text(re.compile("sorted runs of day=2024-01-02")).first).to_be_visible()
     notebook.screenshots("widget-manifests", widget)
     tile = widget.locator(".treemaplayer g.slice", has_text="bucket 1").last.locator("path.surface")
-    tile.hover(force=True, position={"x": 30, "y": 4})
-    tile.click(force=True, position={"x": 30, "y": 4})
+    click_mark(tile, 30, 4)
     expect(widget.get_by_text(re.compile(r"sorted runs of day=2024-01-0\d / bucket 1")).first).to_be_visible()
     tab(widget, "Log files")
     expect(widget.get_by_text("_delta_log/00000000000000000005.json")).to_be_visible()
