@@ -263,3 +263,17 @@ def test_hostile_values_change_nothing_in_the_page(notebook, code):
     widget = show(notebook, code)
     expect(widget.get_by_text(re.compile("window")).first).to_be_attached(timeout=LONG)
     assert_harmless(widget)
+
+
+def test_a_saved_widget_is_readable_without_its_kernel(notebook, lab):
+    """The last test here: it ends the kernel of the others."""
+    widget = show(notebook, "widgets.snapshots(orders)")
+    drawn(widget)
+    notebook.close()
+    opened = lab.open("widgets.ipynb")  # with a kernel that knows nothing of the widget
+    saved = opened.cell(len(opened.sources()) - 1)
+    expect(saved.locator(".lakekit-static")).to_be_visible(timeout=LONG)
+    expect(saved.get_by_text("version 5: first 20 of 119 rows")).to_be_visible()
+    expect(saved.get_by_text("model not found")).not_to_be_visible()
+    opened.screenshots("widget-saved", saved)
+    expect(opened.run("'alive'")).to_contain_text("'alive'")

@@ -2,5 +2,6 @@
 
 import { highlightPlugin } from './highlight';
 import { panelPlugin } from './plugin';
+import { staticPlugin } from './static';
 
-export default [highlightPlugin, panelPlugin];
+export default [highlightPlugin, panelPlugin, staticPlugin];
