@@ -37,7 +37,7 @@ class Lake:
         log_file: what the local Spark logs, or None where lakekit did not start it.
         settings: options that ``SET lake.… = …`` gave the session, under their stored names.
         log_settings: settings ``lake.log.…`` of `lakekit.connect(config=...)`, under their full names.
-        ingestions: what `Table.write_stream()` returned in this process, oldest first.
+        ingestions: what `Table.write_stream()` returned in this process, last for each checkpoint, oldest first.
     """
 
     def __init__(

@@ -278,7 +278,8 @@ def write_stream(
         trigger = {"processingTime": f"{interval} seconds"}
     place = checkpoint or f"{table.root}/_streams/{name}"
     ingestion = Ingestion(table, rows, place, Plan(interval, patience, trigger)).start()
-    table.lake.ingestions.append(ingestion)
+    others = [each for each in table.lake.ingestions if each.checkpoint != place]
+    table.lake.ingestions = [*others, ingestion]
     return ingestion
 
 

@@ -100,12 +100,15 @@ def test_a_stream_is_ingested_and_listed(shell, lake):
         .load()
         .selectExpr("value AS id", "'tue' AS day", "cast(value AS INT) AS `<b>`")
     )
-    handle = shell.run_line_magic("lake", "ingest events into verbs.orders --interval 0.5")
-    try:
-        assert handle.status.state == "running"
-        assert re.search(r"verbs\.orders +\| running", lake_line(shell, "ingest")[0])
-    finally:
-        handle.stop()
+    for _ in range(2):  # the second time it goes on, and its first handle is not listed any more
+        handle = shell.run_line_magic("lake", "ingest events into verbs.orders --interval 0.5")
+        try:
+            assert handle.status.state == "running"
+            listed = lake_line(shell, "ingest")[0]
+            assert re.search(r"verbs\.orders +\| running", listed)
+            assert listed.count("verbs.orders") == 1
+        finally:
+            handle.stop()
 
 
 @pytest.mark.parametrize(
