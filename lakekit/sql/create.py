@@ -14,9 +14,9 @@ from lakekit.schema import parse_type
 from lakekit.sql import frames
 from lakekit.sql.context import Context
 from lakekit.sql.failures import SyntaxAt
-from lakekit.sql.parse import Cursor, Name
+from lakekit.sql.parse import QUERY_STARTS, Cursor, Name
 from lakekit.sql.rewrite import rewrite
-from lakekit.sql.statement import QUERY_STARTS, Statement
+from lakekit.sql.statement import Statement
 from lakekit.table.create import create_table
 from lakekit.units import counted
 
@@ -188,7 +188,7 @@ def parse_create(statement: Statement) -> Definition:
     cursor.expect("TABLE")
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     wanted = Definition(cursor.name(), if_not_exists, replaces)
-    if cursor.at("(") and not _begins_query(cursor):
+    if cursor.at("(") and not cursor.at_query():
         _elements(cursor, statement, wanted)
     while not cursor.done and wanted.query is None:
         _clause(cursor, statement, wanted)
@@ -199,14 +199,6 @@ def parse_create(statement: Statement) -> Definition:
             "Keep PRIMARY KEY (…) in the parentheses and remove the columns, or create the table and INSERT.",
         )
     return wanted
-
-
-def _begins_query(cursor: Cursor) -> bool:
-    """Tells a query from columns at the current token, looking through parentheses."""
-    ahead = 0
-    while cursor.peek(ahead).at("("):
-        ahead += 1
-    return cursor.peek(ahead).keyword in QUERY_STARTS
 
 
 def _elements(cursor: Cursor, statement: Statement, wanted: Definition) -> None:
@@ -297,7 +289,7 @@ def _clause(cursor: Cursor, statement: Statement, wanted: Definition) -> None:
         wanted.location = cursor.string("the location in quotes")
     elif cursor.at("PRIMARY", "KEY"):
         _primary_key(cursor, wanted)
-    elif cursor.accept("AS") or _begins_query(cursor):
+    elif cursor.accept("AS") or cursor.at_query():
         wanted.query = cursor.index
     else:
         raise cursor.error("not expected in CREATE TABLE for a table of the lake")

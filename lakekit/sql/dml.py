@@ -20,7 +20,7 @@ from lakekit.sql.failures import SyntaxAt
 from lakekit.sql.keys import Changes
 from lakekit.sql.parse import Cursor
 from lakekit.sql.rewrite import rewrite
-from lakekit.sql.statement import QUERY_STARTS, Statement, Target, qualified, read_hint, read_target
+from lakekit.sql.statement import Statement, Target, qualified, read_hint, read_target
 from lakekit.sql.text import Edit, SqlText
 from lakekit.table import append
 
@@ -70,7 +70,7 @@ def insert(context: Context, statement: Statement) -> DataFrame | None:
             cursor.peek().start, "INSERT … IF NOT EXISTS is not possible.", "Check for the rows first."
         )
     by_name = cursor.accept("BY", "NAME")
-    columns = cursor.identifiers() if not by_name and cursor.at("(") and not _is_query(cursor) else None
+    columns = cursor.identifiers() if not by_name and cursor.at("(") and not cursor.at_query() else None
     if cursor.at("REPLACE"):
         raise cursor.error("use DELETE and INSERT, or INSERT OVERWRITE with PARTITION")
     if cursor.done:
@@ -106,13 +106,6 @@ def _without_defaults(statement: Statement, first: int) -> SqlText:
 
 
 _OPEN = object()
-
-
-def _is_query(cursor: Cursor) -> bool:
-    ahead = 0
-    while cursor.peek(ahead).at("("):
-        ahead += 1
-    return cursor.peek(ahead).keyword in QUERY_STARTS and not cursor.peek(ahead + 1).at(",")
 
 
 def _partition_spec(cursor: Cursor, statement: Statement) -> dict[str, SqlText | None]:

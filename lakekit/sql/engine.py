@@ -12,7 +12,7 @@ from lakekit.sql.context import Context
 from lakekit.sql.lexer import split, split_spans
 from lakekit.sql.parse import Cursor, skip_constant
 from lakekit.sql.rewrite import rewrite
-from lakekit.sql.statement import DML, QUERY_STARTS, Statement
+from lakekit.sql.statement import DML, Statement
 from lakekit.sql.text import SqlText
 
 if TYPE_CHECKING:
@@ -129,9 +129,9 @@ def _query_start(statement: Statement) -> int | None:
             cursor.index += 1
         # DESCRIBE TABLE t is about the table, DESCRIBE QUERY TABLE t about its rows.
         names_table = verb != "EXPLAIN" and cursor.index == 1 and cursor.at("TABLE")
-        return cursor.index if _begins_query(cursor) and not names_table else None
+        return cursor.index if cursor.at_query() and not names_table else None
     if verb in ("CREATE", "CACHE", "REPLACE", "ALTER"):
-        cursor.skip_until(lambda c: c.at("AS") and _begins_query(Cursor(c.tokens, c.index + 1)))
+        cursor.skip_until(lambda c: c.at("AS") and Cursor(c.tokens, c.index + 1).at_query())
         return None if cursor.done else cursor.index + 1
     if verb in ("SET", "DECLARE"):
         cursor.skip_until(lambda c: c.at("("))
@@ -143,13 +143,6 @@ def _query_start(statement: Statement) -> int | None:
         cursor.skip_until(lambda c: c.at("USING"))
         return cursor.index + 1
     return None
-
-
-def _begins_query(cursor: Cursor) -> bool:
-    ahead = 0
-    while cursor.peek(ahead).at("("):
-        ahead += 1
-    return cursor.peek(ahead).keyword in QUERY_STARTS
 
 
 def _refuse_writes(context: Context, statement: Statement) -> None:

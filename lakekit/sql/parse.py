@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lakekit.sql.failures import SyntaxAt
 from lakekit.sql.lexer import Kind, Token, string_value
 
+QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"})
 OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = set(OPENING.values())
 
@@ -67,6 +68,13 @@ class Cursor:
             (self.peek(i).keyword == word) if word[0].isalpha() else self.peek(i).at(word)
             for i, word in enumerate(words)
         )
+
+    def at_query(self) -> bool:
+        """Whether a query is next, perhaps in parentheses; ``(map, b)`` is none, but a list of names."""
+        ahead = 0
+        while self.peek(ahead).at("("):
+            ahead += 1
+        return self.peek(ahead).keyword in QUERY_STARTS and not self.peek(ahead + 1).at(",")
 
     def accept(self, *words: str) -> bool:
         """Skips these keywords or symbols if they are next."""

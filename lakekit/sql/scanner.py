@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakekit.sql.lexer import Kind, Token
-from lakekit.sql.parse import Cursor, Name, skip_constant
+from lakekit.sql.parse import QUERY_STARTS, Cursor, Name, skip_constant
 from lakekit.sql.references import Block, Reference, Relation, Scan, Temporal
 
 _SET_OPERATORS = {"UNION", "INTERSECT", "EXCEPT", "MINUS"}
-_QUERY_STARTS = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"}
 _BY_CLAUSES = {"GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"}
 _CLAUSES = {"WHERE", "HAVING", "LIMIT", "OFFSET", "WINDOW", "SELECT", "INSERT", "QUALIFY"}
 _JOIN_WORDS = {"NATURAL", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "JOIN"}
@@ -124,7 +123,7 @@ class _Scanner:
         token, after = self.cursor.peek(), self.cursor.peek(1)
         if token.keyword == "VALUES":
             return False
-        return token.keyword in _QUERY_STARTS and not after.at(".")
+        return token.keyword in QUERY_STARTS and not after.at(".")
 
     def _is_part_of_name(self) -> bool:
         before, after = self.cursor.previous, self.cursor.peek(1)
@@ -191,7 +190,7 @@ class _Scanner:
         if keyword in _BY_CLAUSES:
             return after.keyword == "BY"
         if keyword in _SET_OPERATORS:
-            return after.keyword in _QUERY_STARTS | {"ALL", "DISTINCT"} or after.at("(")
+            return after.keyword in QUERY_STARTS | {"ALL", "DISTINCT"} or after.at("(")
         if keyword not in _CLAUSES or before is None:
             return keyword in _CLAUSES
         wants_operand = before.keyword in _WANTS_OPERAND or (
@@ -268,7 +267,7 @@ class _Scanner:
         if not cursor.peek().is_identifier:
             return False
         name = cursor.next().name.lower()
-        if cursor.at("(") and cursor.peek(1).keyword not in _QUERY_STARTS and not cursor.peek(1).at("("):
+        if cursor.at("(") and cursor.peek(1).keyword not in QUERY_STARTS and not cursor.peek(1).at("("):
             cursor.skip_group()
         if cursor.accept("MAX", "RECURSION", "LEVEL"):
             cursor.index += 1
@@ -295,7 +294,7 @@ class _Scanner:
         )
         parenthesised = cursor.peek(1).at("(")
         named = cursor.peek(2 if parenthesised else 1)
-        if not fits or not named.is_identifier or named.keyword in _NO_ALIAS | {"FROM", "AS"} | _QUERY_STARTS:
+        if not fits or not named.is_identifier or named.keyword in _NO_ALIAS | {"FROM", "AS"} | QUERY_STARTS:
             return False
         is_argument = region.is_call and not region.has_query
         if parenthesised and not is_argument:

@@ -12,8 +12,8 @@ from lakekit.names import BUCKET_COLUMN
 from lakekit.sql import frames
 from lakekit.sql.context import VIEW_PREFIX, Context
 from lakekit.sql.lexer import Kind
-from lakekit.sql.parse import Cursor
-from lakekit.sql.statement import QUERY_STARTS, Statement
+from lakekit.sql.parse import QUERY_STARTS, Cursor
+from lakekit.sql.statement import Statement
 from lakekit.table import describe as facts
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ from functools import cached_property
 
 from lakekit.names import quote
 from lakekit.sql.lexer import Kind, Token, tokenize
-from lakekit.sql.parse import Cursor, Name
+from lakekit.sql.parse import QUERY_STARTS, Cursor, Name
 from lakekit.sql.references import Span
 from lakekit.sql.text import SqlText
 
-QUERY_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
 DML = ("INSERT", "DELETE", "UPDATE", "MERGE")
 
 
