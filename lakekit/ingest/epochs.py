@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -19,8 +20,8 @@ from lakekit.ingest.overlay import Arrival, Held, Overlay
 from lakekit.logstore import loop
 from lakekit.logstore.emission import announce_with
 from lakekit.logstore.positions import LogNote, Since
-from lakekit.logstore.producer import CONNECT_S, LogProducer, Record
-from lakekit.logstore.records import Change, Entry, Flip, Mark, RowKind
+from lakekit.logstore.producer import CONNECT_S, LogProducer
+from lakekit.logstore.records import Flip, Mark, Record, RowKind, change_headers
 from lakekit.logstore.sizes import OVERHEAD_BYTES, check_texts
 from lakekit.logstore.values import keys_to_json, to_json
 from lakekit.storage.murmur3 import bucket_of
@@ -50,6 +51,20 @@ class Epoch:
     number: int
     rows: pa.Table
     ends: Mapping[int, int]
+
+
+@dataclass
+class Outgoing:
+    """Changes of an epoch for one topic partition, as columns."""
+
+    kinds: list[RowKind] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest record."""
+        return OVERHEAD_BYTES + max(map(operator.add, map(len, self.keys), map(len, self.values)))
 
 
 @dataclass
@@ -88,14 +103,15 @@ class StreamLog:
         Raises:
             LogStoreError: if a record is too large, before anything was sent; or if Kafka was away for too long.
         """
-        records = self._records(number, rows)
-        self._check_sizes(records)
+        outgoing = self._changes(number, rows)
+        self._check_sizes(outgoing)
         self.torn = number
-        self._ends = {**self.ends, **self._deliver(number, records)}
+        self._ends = {**self.ends, **self._deliver(number, outgoing)}
         self.torn = None
         self.epochs.append(Epoch(number, rows, dict(self._ends)))
-        self.sent += sum(map(len, records.values()))
-        return Counter(r.entry.kind for own in records.values() for r in own if isinstance(r.entry, Change))
+        counts = {kind: sum(own.kinds.count(kind) for own in outgoing.values()) for kind in RowKind}
+        self.sent += sum(counts.values())
+        return Counter(counts)
 
     def reset(self) -> None:
         """Forgets what was sent: the log itself tells what the FileStore lacks."""
@@ -107,7 +123,7 @@ class StreamLog:
         self.epochs = [epoch for epoch in self.epochs if epoch.number > number]
         self._overlay.forget(number)
 
-    def announce(self, entry: Entry) -> None:
+    def announce(self, entry: Flip | Mark) -> None:
         """Sends a flip or a mark to every partition.
 
         Raises:
@@ -136,7 +152,7 @@ class StreamLog:
 
     # What is sent
 
-    def _records(self, number: int, rows: pa.Table) -> dict[int, list[Record]]:
+    def _changes(self, number: int, rows: pa.Table) -> dict[int, Outgoing]:
         target = self.log.target
         plain = rows.select(target.schema.names)
         check_texts(plain)
@@ -144,12 +160,13 @@ class StreamLog:
         partitions = self._partitions(plain)
         arrival = Arrival(keys, values, _deletes(rows), self._sequences(plain))
         stored = self._stored(plain, self._overlay.unknown(keys))
-        records: dict[int, list[Record]] = {}
-        for step in self._overlay.apply(arrival, stored, number):
-            own = records.setdefault(partitions[step.index], [])
-            change = Change(self.writer, number, len(own), step.kind, step.value)
-            own.append(Record(change, keys[step.index], step.value))
-        return records
+        outgoing = defaultdict[int, Outgoing](Outgoing)
+        for position, kind, value in self._overlay.apply(arrival, stored, number):
+            own = outgoing[partitions[position]]
+            own.kinds.append(kind)
+            own.keys.append(keys[position])
+            own.values.append(value)
+        return outgoing
 
     def _partitions(self, rows: pa.Table) -> list[int]:
         target = self.log.target
@@ -171,24 +188,28 @@ class StreamLog:
         held = zip(keys_to_json(found, key), to_json(found), sequences, strict=True)
         return {each: Held(value, sequence) for each, value, sequence in held}
 
-    def _check_sizes(self, records: Mapping[int, Sequence[Record]]) -> None:
-        largest = max((_size(r) for own in records.values() for r in own), default=0)
+    def _check_sizes(self, outgoing: Mapping[int, Outgoing]) -> None:
+        largest = max((own.largest for own in outgoing.values()), default=0)
         limit = self.table.lake.log_clients.message_limit(self.log.target)
         if largest > limit:
             raise LogStoreError.too_large(self.log.target.topic, largest, limit)
 
     # How it is sent
 
-    def _deliver(self, number: int, records: Mapping[int, Sequence[Record]]) -> dict[int, int]:
+    def _deliver(self, number: int, outgoing: Mapping[int, Outgoing]) -> dict[int, int]:
+        table = self.log.target.table
+
         async def work() -> dict[int, int]:
-            producer = await self._connected()
-            sends = [producer.send(partition, own) for partition, own in records.items()]
+            producer, sends = await self._connected(), []
+            for partition, own in outgoing.items():
+                headers = change_headers(table, self.writer, number, own.kinds)
+                sends.append(producer.send(partition, map(Record, headers, own.keys, own.values)))
             ends = await asyncio.gather(*sends)
-            return {p: end for p, end in zip(records, ends, strict=True) if end is not None}
+            return {p: end for p, end in zip(outgoing, ends, strict=True) if end is not None}
 
         return self._patiently(work, before=Flip(self.writer, number - 1))
 
-    def _patiently(self, work: Work[T], before: Entry | None) -> T:
+    def _patiently(self, work: Work[T], before: Flip | Mark | None) -> T:
         """Does a piece of work, again and again if Kafka fails.
 
         Args:
@@ -227,13 +248,13 @@ class StreamLog:
                 raise LogStoreError.unreachable(self.log.target.connection.servers, "no answer in time")
         return task.result()
 
-    async def _announced(self, entry: Entry) -> None:
+    async def _announced(self, entry: Flip | Mark) -> None:
         await announce_with(await self._connected(), self.log.target, entry)
 
     async def _connected(self) -> LogProducer:
         if self._producer is None:
             target = self.log.target
-            producer = LogProducer(target.connection, target.topic, target.table)
+            producer = LogProducer(target.connection, target.topic)
             self._producer = await producer.__aenter__()
         return self._producer
 
@@ -248,7 +269,3 @@ def _deletes(rows: pa.Table) -> list[bool]:
         return [False] * rows.num_rows
     deletes: list[bool] = pc.equal(rows.column(OPERATION), "D").to_pylist()
     return deletes
-
-
-def _size(record: Record) -> int:
-    return OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakekit.logstore.records import RowKind
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """What is known of a key.
 
     Attributes:
@@ -41,11 +40,10 @@ class Arrival:
     sequences: Sequence[Any] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A change of the row at `index` of an arrival."""
+class Step(NamedTuple):
+    """A change of the row at `position` of an arrival."""
 
-    index: int
+    position: int
     kind: RowKind
     value: bytes
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lakekit.errors import LogStoreError
 from lakekit.logstore.connection import Connection
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-@dataclass(frozen=True, slots=True)
-class LogRecord:
+class LogRecord(NamedTuple):
     """An entry and where it was.
 
     Attributes:
@@ -58,7 +56,7 @@ class LogConsumer:
         from aiokafka import AIOKafkaConsumer
 
         self._topic = topic
-        self._table = table
+        self._table = table.encode()
         self._connection = connection
         self._starts = dict(starts)
         self._skip = skip_foreign

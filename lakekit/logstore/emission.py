@@ -8,15 +8,16 @@ pass every change on once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakekit.logstore import loop
 from lakekit.logstore.changes import FileChange, RowChanges, row_changes
 from lakekit.logstore.connection import Connection
-from lakekit.logstore.producer import LogProducer, Record
-from lakekit.logstore.records import Change, Entry
+from lakekit.logstore.producer import LogProducer
+from lakekit.logstore.records import Flip, Headers, Mark, Record, change_headers, headers_of
 from lakekit.logstore.values import keys_to_json, to_json
 from lakekit.storage.store import Store
 
@@ -82,39 +83,36 @@ def emit_all(target: Target, work: Sequence[Emission]) -> int:
     return loop.run(_emit(target, work))
 
 
-def announce(target: Target, entry: Entry) -> None:
+def announce(target: Target, entry: Flip | Mark) -> None:
     """Sends a flip or a mark to every partition."""
     loop.run(_announce(target, entry))
 
 
-async def announce_with(producer: LogProducer, target: Target, entry: Entry) -> None:
+async def announce_with(producer: LogProducer, target: Target, entry: Flip | Mark) -> None:
     """Sends a flip or a mark to every partition."""
-    await asyncio.gather(*(producer.send(p, [Record(entry)]) for p in range(target.partitions)))
+    records = [Record(headers_of(entry, target.table))]
+    await asyncio.gather(*(producer.send(p, records) for p in range(target.partitions)))
 
 
-async def _announce(target: Target, entry: Entry) -> None:
-    async with LogProducer(target.connection, target.topic, target.table) as producer:
+async def _announce(target: Target, entry: Flip | Mark) -> None:
+    async with LogProducer(target.connection, target.topic) as producer:
         await announce_with(producer, target, entry)
 
 
 async def _emit(target: Target, work: Sequence[Emission]) -> int:
     sent = 0
-    async with LogProducer(target.connection, target.topic, target.table) as producer:
+    async with LogProducer(target.connection, target.topic) as producer:
         for emission in work:
             seq = 0
             for part in row_changes(Store(target.root), emission.changes, target.schema, target.key):
-                records = list(to_records(target, part, emission.writer, emission.epoch, seq))
-                await producer.send(emission.partition, records)
-                seq += len(records)
+                headers = change_headers(target.table, emission.writer, emission.epoch, part.kinds, seq)
+                await producer.send(emission.partition, to_records(target, part, headers))
+                seq += len(part.kinds)
             sent += seq
     return sent
 
 
-def to_records(target: Target, part: RowChanges, writer: str, epoch: int, seq: int) -> Iterator[Record]:
-    """Yields changes as records, numbered from `seq` on."""
-    values = to_json(part.rows)
-    keys: list[bytes] | list[None] = (
-        keys_to_json(part.rows, target.key) if target.key else [None] * len(values)
-    )
-    for number, (kind, key, value) in enumerate(zip(part.kinds, keys, values, strict=True), seq):
-        yield Record(Change(writer, epoch, number, kind, value), key, value)
+def to_records(target: Target, part: RowChanges, headers: Iterable[Headers]) -> Iterator[Record]:
+    """Returns changes with their headers as records."""
+    keys = keys_to_json(part.rows, target.key) if target.key else itertools.repeat(None)
+    return map(Record, headers, keys, to_json(part.rows))

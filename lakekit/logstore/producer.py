@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from lakekit.logstore.connection import Connection
-from lakekit.logstore.records import Entry, headers_of
+from lakekit.logstore.records import Record
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -22,29 +21,19 @@ DELIVERY_MS = 30_000
 _BATCH_BYTES = 256 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """An entry as it goes to Kafka; flips and marks have neither key nor value."""
-
-    entry: Entry
-    key: bytes | None = None
-    value: bytes | None = None
-
-
 class LogProducer:
-    """A producer for one table's log; an async context manager.
+    """A producer for one topic; an async context manager.
 
     Every record is acknowledged by all in-sync replicas. Kafka's producer sequence numbers keep a request that had to
     be repeated from doubling or reordering records; no transaction holds them back from readers.
     """
 
-    def __init__(self, connection: Connection, topic: str, table: str) -> None:
-        """Connects to nothing yet; `table` is the id of the table that the records are about."""
+    def __init__(self, connection: Connection, topic: str) -> None:
+        """Connects to nothing yet."""
         from aiokafka import AIOKafkaProducer
 
         self._topic = topic
         self._connection = connection
-        self._table = table
         self._producer: Any = AIOKafkaProducer(
             **connection.for_aiokafka(),
             acks="all",
@@ -93,10 +82,10 @@ class LogProducer:
             try:
                 builder = self._producer.create_batch()
                 for record in records:
-                    if not self._append(builder, record):
+                    if not _added(builder, record):
                         sent.append(await self._submit(builder, partition))
                         builder = self._producer.create_batch()
-                        self._append(builder, record)
+                        _added(builder, record)
                 if builder.record_count():
                     sent.append(await self._submit(builder, partition))
                 # With sequence numbers, aiokafka itself would never give up.
@@ -111,11 +100,11 @@ class LogProducer:
         sent: asyncio.Future[Any] = await self._producer.send_batch(builder, self._topic, partition=partition)
         return sent
 
-    def _append(self, builder: Any, record: Record) -> bool:
-        """Adds a record to a batch; False if the batch is full."""
-        headers = headers_of(record.entry, self._table)
-        added = builder.append(timestamp=None, key=record.key, value=record.value, headers=headers)
-        return added is not None
+
+def _added(builder: Any, record: Record) -> bool:
+    """Adds a record to a batch; False if the batch is full."""
+    headers, key, value = record
+    return builder.append(timestamp=None, key=key, value=value, headers=headers) is not None
 
 
 def _seen(sent: asyncio.Future[Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -68,8 +68,7 @@ class Semantics:
     skip_foreign: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogChange:
+class LogChange(NamedTuple):
     """A change that a reader passes on, with the record that made it do so (of a flip, if it takes back)."""
 
     change: Change
@@ -197,16 +196,25 @@ async def marked_until(target: Target) -> int:
     return min(found.values())
 
 
-def to_table(target: Target, changes: Sequence[LogChange]) -> pa.Table:
-    """Returns changes as rows of the table with `LOG_FIELDS`.
+def rows_of(target: Target, changes: Sequence[LogChange]) -> pa.Table:
+    """Returns the rows that changes are about.
 
     Raises:
         LogStoreError: if a value does not fit its column; it tells the offset.
     """
     try:
-        rows = from_json([c.change.value for c in changes], target.schema)
+        return from_json([c.change.value for c in changes], target.schema)
     except ValueError as error:
         raise _unreadable(target, changes, error) from None
+
+
+def to_table(target: Target, changes: Sequence[LogChange]) -> pa.Table:
+    """Returns changes as rows of the table with `LOG_FIELDS`.
+
+    Raises:
+        LogStoreError: see `rows_of`.
+    """
+    rows = rows_of(target, changes)
     facts = (
         [c.change.kind.value for c in changes],
         [c.record.partition for c in changes],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lakekit.logstore.records import TABLE, Change, Entry, Flip
 
@@ -64,7 +64,7 @@ class PartitionReader:
         kept = []
         for offset, change in reversed(self._open.get(flip.writer, [])):
             if change.epoch > flip.last_good:
-                yield replace(change, kind=change.kind.inverse)
+                yield change._replace(kind=change.kind.inverse)
             else:
                 kept.append((offset, change))
         self._open[flip.writer] = kept[::-1]

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from lakekit.logstore.emission import Target
-from lakekit.logstore.reading import LogChange, LogReader, Semantics, Startup, to_table
+from lakekit.logstore.reading import LogChange, LogReader, Semantics, Startup, rows_of
 from lakekit.logstore.records import Flip
 
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ class Tail:
     def _rows(self, changes: Sequence[LogChange]) -> list[LogRow]:
         if not changes:
             return []
-        table = to_table(self._target, changes)
-        rows = self._to_python(table.select(self._target.schema.names))
+        rows = self._to_python(rows_of(self._target, changes))
         return [
             LogRow(
                 kind=each.change.kind.value,

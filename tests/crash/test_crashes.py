@@ -96,8 +96,8 @@ class Stage:
     checks: int = 0
 
     def __post_init__(self):
-        self.name = f"crash.t{uuid.uuid4().hex[:8]}"
-        self.lake.create_database("crash", if_not_exists=True)
+        self.name = f"killed.t{uuid.uuid4().hex[:8]}"
+        self.lake.create_database("killed", if_not_exists=True)
         self.table = self.lake.create_table(
             self.name,
             "id BIGINT, n BIGINT, text STRING",

@@ -88,7 +88,7 @@ def test_the_changelog_is_legal_and_ends_with_the_rows(seed):
         batch = arrival(*rows)
         stored = {key: Held(files[key]) for key in batch.keys if key in files}
         for step in overlay.apply(batch, stored, epoch):
-            key = batch.keys[step.index]
+            key = batch.keys[step.position]
             if step.kind is INSERT:
                 assert key not in replayed
             elif step.kind in (BEFORE, DELETE):

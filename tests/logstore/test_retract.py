@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lakekit.logstore.records import TABLE, Change, Flip, Mark, RowKind, headers_of, parse
+from lakekit.logstore.records import TABLE, Change, Flip, Mark, RowKind, change_headers, headers_of, parse
 from lakekit.logstore.retract import PartitionReader
 
 
@@ -112,17 +112,27 @@ def test_random_crashes_leave_what_was_sent_last(seed):
     assert there == [v.decode() for n in sorted(sent) for v in sent[n]]
 
 
-@pytest.mark.parametrize("entry", [change("ä", 2**40, 3, "-U"), Flip("a", 0), Mark(7, "a", 2)])
-def test_records_come_back_as_they_were(entry):
-    value = entry.value if isinstance(entry, Change) else None
-    assert parse(headers_of(entry, "t"), value, "t") == entry
-    assert parse(headers_of(entry, "t"), value, "other") is None
+def test_changes_come_back_as_they_were():
+    changes = [change("ä", 2**40, seq, kind) for seq, kind in enumerate(["-U", "+U", "+I", "-D"], 3)]
+    headers = change_headers("t", "ä", 2**40, [c.kind for c in changes], first=3)
+    assert [parse(own, c.value, b"t") for own, c in zip(headers, changes, strict=True)] == changes
+
+
+@pytest.mark.parametrize("entry", [Flip("ä", 0), Mark(7, "a", 2**40)])
+def test_flips_and_marks_come_back_as_they_were(entry):
+    assert parse(headers_of(entry, "t"), None, b"t") == entry
+    assert parse(headers_of(entry, "t"), None, b"other") is None
 
 
 def test_a_foreign_record_says_what_it_lacks():
+    ours = headers_of(Flip("a", 0), "t")[:-1]
     with pytest.raises(ValueError, match=r"no header 'lake\.format'"):
-        parse([], b"{}", "t")
+        parse([], b"{}", b"t")
     with pytest.raises(ValueError, match="format is b'2'"):
-        parse([("lake.format", b"2")], b"{}", "t")
+        parse([("lake.format", b"2")], b"{}", b"t")
     with pytest.raises(ValueError, match=r"no header 'lake\.writer'"):
-        parse([("lake.format", b"1"), ("lake.table", b"t")], b"{}", "t")
+        parse([("lake.format", b"1"), ("lake.table", b"t")], b"{}", b"t")
+    with pytest.raises(ValueError, match=r"kind is b'\?'"):
+        parse([*ours, ("lake.kind", b"?")], b"{}", b"t")
+    with pytest.raises(ValueError, match=r"no value"):
+        parse([*ours, ("lake.kind", b"+I")], None, b"t")
