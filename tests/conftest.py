@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import lakekit
-from lakekit.session import jars, spark, versions
+from lakekit.session import archive, jars, spark, versions
 from lakekit.session.connect import open_remote
 from lakekit.session.java import find_java
 
@@ -84,7 +84,8 @@ def _serve(folder: Path, config: dict[str, str]) -> Iterator[ConnectServer]:
         port = free.getsockname()[1]
     warehouse, log = folder / "warehouse", folder / "server.log"
     warehouse.mkdir()
-    settings = spark.local_settings(str(warehouse), folder, {"spark.driver.memory": DRIVER_MEMORY}) | config
+    memory, java = {"spark.driver.memory": DRIVER_MEMORY}, find_java()
+    settings = spark.local_settings(str(warehouse), folder, memory, archive.java_options(java)) | config
     settings["spark.connect.grpc.binding.address"] = "127.0.0.1"
     settings["spark.connect.grpc.binding.port"] = str(port)
     home = jars.spark_home()
@@ -96,7 +97,7 @@ def _serve(folder: Path, config: dict[str, str]) -> Iterator[ConnectServer]:
     }
     environment |= {
         "SPARK_HOME": str(home),
-        "JAVA_HOME": str(find_java().home),
+        "JAVA_HOME": str(java.home),
         "PYSPARK_PYTHON": sys.executable,
     }
     environment["SPARK_LOCAL_IP"] = "127.0.0.1"

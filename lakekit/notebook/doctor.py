@@ -81,7 +81,8 @@ def _packages() -> Iterator[Check]:
 
 
 def _jars() -> Iterator[Check]:
-    from lakekit.session import jars, versions
+    from lakekit.session import archive, jars, versions
+    from lakekit.session.java import find_java
 
     fetch = "They are downloaded on first use; beforehand: python -m lakekit.session"
     for name, wanted in (("Delta's jars", versions.delta_coordinates()), ("Kafka's jars", _kafka())):
@@ -91,6 +92,9 @@ def _jars() -> Iterator[Check]:
             yield Check(name, "ok", f"{len(found)} in {jars.cache_dir()}")
         else:
             yield Check(name, "warning", f"not yet in {jars.cache_dir()}", fetch)
+    if not archive.archive_of(find_java()).is_file():
+        missing = "none, so sessions start more slowly than they could"
+        yield Check("Archive of classes", "warning", missing, "Make it: python -m lakekit.session")
 
 
 def _kafka() -> list[str]:

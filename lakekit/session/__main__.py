@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from lakekit.errors import LakeError
-from lakekit.session import jars, versions
+from lakekit.session import archive, jars, versions
 from lakekit.session.java import find_java
 
 
@@ -20,6 +20,10 @@ def main() -> int:
     except LakeError as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    try:
+        archive.make(java)
+    except LakeError as error:
+        sys.stderr.write(f"{error}\n")
     packages = ", ".join(f"{name} {versions.installed(name)}" for name in versions.TESTED)
     sys.stdout.write(
         f"Ready: {packages}, Java {java.version} in {java.home}, {len(set(found))} jars in the cache.\n"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakekit.errors import InvalidOptionError, SessionError
 from lakekit.logstore.connection import PREFIX as LOG_PREFIX
-from lakekit.session import jars, versions
+from lakekit.session import archive, jars, versions
 from lakekit.session.java import find_java
 
 if TYPE_CHECKING:
@@ -90,8 +90,10 @@ def driver_memory(available: int) -> int:
     return int(min(max(available * 0.4, _GIB), 16 * _GIB)) >> 20
 
 
-def local_settings(warehouse: str, folder: Path, config: Mapping[str, str]) -> dict[str, str]:
-    """Returns the settings of a local session: lakekit's, overridden by the user's."""
+def local_settings(
+    warehouse: str, folder: Path, config: Mapping[str, str], java_options: str = ""
+) -> dict[str, str]:
+    """Returns the settings of a local session: lakekit's, with more options of the JVM, overridden by the user's."""
     number = cores()
     log4j = (Path(__file__).parent / "log4j2.properties").as_uri()
     settings = {
@@ -106,7 +108,7 @@ def local_settings(warehouse: str, folder: Path, config: Mapping[str, str]) -> d
         "spark.local.dir": str(folder),
         # The JVM resolves relative paths against user.dir; Spark 4.0 would put a folder `artifacts` there.
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j} "
-        + shlex.quote(f"-Duser.dir={folder}"),
+        + f"{shlex.quote(f'-Duser.dir={folder}')} {java_options}".rstrip(),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": warehouse,
         "spark.sql.extensions": DELTA_EXTENSION,
@@ -155,7 +157,8 @@ def start_local(warehouse: str, config: Mapping[str, str]) -> tuple[SparkSession
     quiet_python_logs()
     end_jvm()
     try:
-        return _launch(local_settings(warehouse, folder, asked), folder / "spark.log"), folder
+        settings = local_settings(warehouse, folder, asked, archive.java_options(java))
+        return _launch(settings, folder / "spark.log"), folder
     except BaseException as error:
         reason = _last_problem(folder / "spark.log") or str(error).partition("\n")[0]
         end_jvm()
@@ -183,8 +186,12 @@ def _launch(settings: Mapping[str, str], log: Path) -> SparkSession:
     return SparkSession.builder.config(conf=context.getConf()).getOrCreate()
 
 
-def end_jvm() -> None:
-    """Ends the JVM that pyspark keeps after `stop()`: the next start may want other jars and memory."""
+def end_jvm(patience: float = 20) -> None:
+    """Ends the JVM that pyspark keeps after `stop()`: the next start may want other jars and memory.
+
+    Args:
+        patience: seconds after which it is killed.
+    """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -197,7 +204,7 @@ def end_jvm() -> None:
     if process is not None:
         process.stdin.close()
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
             process.kill()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
