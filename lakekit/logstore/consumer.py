@@ -66,6 +66,7 @@ class LogConsumer:
             auto_offset_reset="none",
             fetch_max_wait_ms=100,
             max_partition_fetch_bytes=4 << 20,
+            max_poll_records=2_000,  # a reader passes them on before it looks at more
         )
 
     async def __aenter__(self) -> Self:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lakekit.logstore.emission import Target
 from lakekit.logstore.reading import LogChange, LogReader, Semantics, Startup, rows_of
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 ToPython = Callable[[Any], Sequence[Mapping[str, Any]]]
 
 
-@dataclass(frozen=True, slots=True)
-class LogRow:
+class LogRow(NamedTuple):
     """A change of a row, as a reader of the log gets it.
 
     Attributes:

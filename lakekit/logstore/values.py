@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -21,19 +21,15 @@ def to_json(rows: pa.Table, columns: Sequence[str] | None = None) -> list[bytes]
     Raises:
         ValueError: for a value that JSON cannot hold, such as a date after the year 9999.
     """
-    import orjson
-
     names = list(rows.schema.names if columns is None else columns)
     plain = [_plain(rows.column(name).combine_chunks()) for name in names]
-    return [orjson.dumps(dict(zip(names, row, strict=True))) for row in zip(*plain, strict=True)]
+    return _dumped(dict(zip(names, row, strict=True)) for row in zip(*plain, strict=True))
 
 
 def keys_to_json(rows: pa.Table, key: Sequence[str]) -> list[bytes]:
     """Returns the primary key of each row as a JSON array, or null without a key."""
-    import orjson
-
     plain = [_plain(rows.column(name).combine_chunks()) for name in key]
-    return [orjson.dumps(row) for row in zip(*plain, strict=True)]
+    return _dumped(zip(*plain, strict=True))
 
 
 def from_json(values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
@@ -50,6 +46,13 @@ def from_json(values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
         raw = [each.get(field.name) for each in objects]
         columns.append(_typed(raw, field.type))
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _dumped(objects: Iterable[Any]) -> list[bytes]:
+    import orjson
+
+    # Copied: what orjson returns keeps 4 KiB of memory, however short it is, and getting those takes most of the time.
+    return [orjson.dumps(each).decode().encode() for each in objects]
 
 
 def _plain(column: pa.Array) -> Values:
@@ -128,14 +131,20 @@ def _typed(values: Values, kind: pa.DataType) -> pa.Array:
     try:
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             return pa.array(values, pa.string()).cast(kind)
-        return pa.array(list(map(_reader(kind), values)), kind)
+        read = _value_reader(kind)
+        if read is not _same:
+            values = list(map(_or_null(read) if None in values else read, values))
+        return pa.array(values, kind)
     except (pa.ArrowException, TypeError, ArithmeticError) as error:
         raise ValueError(str(error)) from None
 
 
 def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
     """Returns the function that turns a value of JSON into what `pa.array` takes for a type."""
-    read = _value_reader(kind)
+    return _or_null(_value_reader(kind))
+
+
+def _or_null(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else read(value)
 
 

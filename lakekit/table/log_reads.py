@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -31,7 +32,7 @@ from lakekit.logstore.topic import offsets_at, start_offsets
 from lakekit.names import BUCKET_COLUMN, quote
 from lakekit.properties import TableOptions, normalise_hints
 from lakekit.table.log import TableLog
-from lakekit.table.python_values import converter
+from lakekit.table.python_values import python_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -131,11 +132,7 @@ def tail(table: Table, wanted: Wanted) -> Tail:
     types = {
         f["name"]: f["type"] for f in table.snapshot().schema_json["fields"] if f["name"] != BUCKET_COLUMN
     }
-    readers = {name: converter(kind) for name, kind in types.items()}
-
-    def to_python(rows: pa.Table) -> Sequence[Mapping[str, Any]]:
-        return [{name: readers[name](value) for name, value in row.items()} for row in rows.to_pylist()]
-
+    to_python = functools.partial(python_rows, types)
     return Tail(log.target, startup_of(options), semantics_of(options, wanted.skip_foreign), to_python)
 
 

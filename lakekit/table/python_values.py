@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Convert = Callable[[Any], Any]
+
+
+def python_rows(types: Mapping[str, Any], rows: pa.Table) -> list[dict[str, Any]]:
+    """Returns rows as Python values by column; `types` as `converter` takes them."""
+    converters = {name: converter(kind) for name, kind in types.items()}
+    needed = {name: convert for name, convert in converters.items() if convert is not _same}
+    found: list[dict[str, Any]] = rows.to_pylist()
+    for row in found if needed else ():
+        for name, convert in needed.items():
+            row[name] = convert(row[name])
+    return found
 
 
 def converter(kind: Any) -> Convert:
