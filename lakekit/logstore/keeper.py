@@ -182,7 +182,9 @@ def _format(java: str, classpath: str) -> int:
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     # One word with its option: it may begin with a minus.
     tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config=server.properties"]
-    return subprocess.run(_command(java, classpath, *tool), check=False).returncode
+    command = _command(java, classpath, *tool)
+    command.insert(1, "-XX:TieredStopAtLevel=1")  # it is over before better code pays
+    return subprocess.run(command, check=False).returncode
 
 
 def _command(java: str, classpath: str, *program: str) -> list[str]:

@@ -43,7 +43,7 @@ def java_options(java: Java) -> str:
         return ""
     with contextlib.suppress(OSError):
         os.utime(archive)  # archives that nobody uses are removed one day
-    return f'"-XX:SharedArchiveFile={archive}" {_QUIET}'
+    return f'"-XX:SharedArchiveFile={archive.as_posix()}" {_QUIET}'
 
 
 def make(java: Java) -> Path:
@@ -79,7 +79,7 @@ def _drop_unused(folder: Path) -> None:
 
 def _run_session(archive: Path, warehouse: Path) -> None:
     """Runs a session whose JVM writes the classes that it has loaded when it ends."""
-    options = f'{os.environ.get(OPTIONS, "")} "-XX:ArchiveClassesAtExit={archive}" {_QUIET}'
+    options = f'{os.environ.get(OPTIONS, "")} "-XX:ArchiveClassesAtExit={archive.as_posix()}" {_QUIET}'
     subprocess.run(
         [sys.executable, "-m", __name__, str(warehouse)],
         env={**os.environ, OPTIONS: options},

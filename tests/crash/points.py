@@ -161,7 +161,7 @@ def _torn_sends(doom):
     @functools.wraps(original)
     async def send(self, partition, records):
         held = list(records)
-        step = f"send {type(held[0].entry).__name__}" if held else "send"
+        step = f"send {_sent(held[0].headers)}" if held else "send"
         doom.passes(f"before {step}")
         if doom.strikes(f"torn {step}"):
             await original(self, partition, held[: max(1, len(held) // 2)])
@@ -171,3 +171,7 @@ def _torn_sends(doom):
         return end
 
     LogProducer.send = send
+
+
+def _sent(headers):
+    return {b"flip": "Flip", b"commit": "Mark"}.get(dict(headers)["lake.kind"], "Change")
