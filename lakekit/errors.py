@@ -108,7 +108,7 @@ class TableNotFoundError(NotFoundError):
     def of(cls, name: str, known: Iterable[str]) -> TableNotFoundError:
         """Builds the error for a table name and the names that exist."""
         names = sorted(known)
-        listed = f"Tables here: {', '.join(names[:10])}." if names else "There are no tables here yet."
+        listed = f"Tables here: {', '.join(names[:10])}." if names else "Its database has no tables yet."
         return cls(f"Table '{name}' does not exist.", did_you_mean(name, names) or listed)
 
 

@@ -21,6 +21,9 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     try:
+        if not archive.archive_of(java).is_file():
+            sys.stdout.write("Making an archive of Spark's classes, once: a minute.\n")
+            sys.stdout.flush()
         archive.make(java)
     except LakeError as error:
         sys.stderr.write(f"{error}\n")

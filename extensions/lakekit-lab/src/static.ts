@@ -24,15 +24,11 @@ class LiveOrStatic extends Panel implements IRenderMime.IRenderer {
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    this.showLive();
     const html = model.data[HTML];
     if (typeof html === 'string' && html.includes('lakekit-static')) {
-      const shown = this.rendermime.createRenderer(HTML);
-      shown.hide();
-      this.static = shown;
-      this.addWidget(shown);
-      await shown.renderModel(new MimeModel({ data: { [HTML]: html }, trusted: model.trusted }));
       this.timer = window.setTimeout(() => {
-        this.choose();
+        void this.showStatic(new MimeModel({ data: { [HTML]: html }, trusted: model.trusted }));
       }, PATIENCE_MS);
     }
     await this.live.renderModel(model);
@@ -44,16 +40,34 @@ class LiveOrStatic extends Panel implements IRenderMime.IRenderer {
     super.dispose();
   }
 
-  private choose(): void {
-    // A widget is an element; "Loading" and "model not found" are bare text.
-    const isLive = this.live.node.firstElementChild !== null;
-    this.live.setHidden(!isLive && this.static !== null);
-    this.static?.setHidden(isLive);
+  // A widget is an element; "Loading" and "model not found" are bare text.
+  private get isLive(): boolean {
+    return this.live.node.firstElementChild !== null;
+  }
+
+  private async showStatic(model: IRenderMime.IMimeModel): Promise<void> {
+    const shown = this.rendermime.createRenderer(HTML);
+    await shown.renderModel(model);
+    if (this.isLive || this.isDisposed) {
+      shown.dispose();
+      return;
+    }
+    this.static?.dispose();
+    this.static = shown;
+    this.live.hide();
+    this.addWidget(shown);
+  }
+
+  private showLive(): void {
+    window.clearTimeout(this.timer);
+    this.static?.dispose();
+    this.static = null;
+    this.live.show();
   }
 
   private readonly observer = new MutationObserver(() => {
-    if (this.static?.isVisible) {
-      this.choose();
+    if (this.isLive) {
+      this.showLive();
     }
   });
   private static: IRenderMime.IRenderer | null = null;
