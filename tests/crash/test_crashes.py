@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import sys
@@ -52,8 +53,8 @@ class Kill:
     leaves: bool = False
 
 
-def plan(kills, rng):
-    """Returns kills that take up every point before any of them for the second time.
+def plan(rng):
+    """Yields kills that take up every point before any of them for the second time.
 
     Those in recovery follow one of a stream that left something to recover.
     """
@@ -63,8 +64,7 @@ def plan(kills, rng):
         [("batch", point) for point in (*points.BATCH, points.RANDOM)],
     ]
     decks = [[] for _ in every]
-    chosen = []
-    while len(chosen) < kills:
+    while True:
         order = rng.choice([(0, 1), (0, 2), (2,), (0, 1, 1)])
         for number in order:
             if not decks[number]:
@@ -74,8 +74,7 @@ def plan(kills, rng):
             leaves = phase == "stream" and 1 in order
             if leaves and point.partition(" ")[2] in ("take", "deliver", "send Change"):
                 hit = rng.randint(2, 5)
-            chosen.append(Kill(phase, point, hit, not leaves and rng.random() < 0.2, leaves))
-    return chosen[:kills]
+            yield Kill(phase, point, hit, not leaves and rng.random() < 0.2, leaves)
 
 
 @dataclass
@@ -225,9 +224,12 @@ def stage(lake, tmp_path):
 
 def test_a_writer_is_killed_again_and_again(stage):
     stage.source.add()
-    kills = plan(KILLS, stage.rng)
+    # Not all come by: what a recovery does depends on what the writer before it left.
+    kills = list(itertools.islice(plan(stage.rng), 2 * KILLS))
     died = {}
     for number, kill in enumerate(kills):
+        if sum(died.values()) == KILLS:
+            break
         started = time.monotonic()
         writer = stage.next_writer(more=True)
         try:
@@ -255,8 +257,8 @@ def test_a_writer_is_killed_again_and_again(stage):
         hybrid.end()
     finally:
         writer.end()
-    print(f"{sum(died.values())} of {KILLS} died: {died}")  # noqa: T201
-    assert sum(died.values()) >= KILLS * 0.8
+    print(f"{sum(died.values())} died: {died}")  # noqa: T201
+    assert sum(died.values()) == KILLS
 
 
 SETTLING = (
