@@ -21,7 +21,7 @@ from lakekit.logstore import loop
 from lakekit.logstore.emission import announce_with
 from lakekit.logstore.positions import LogNote, Since
 from lakekit.logstore.producer import CONNECT_S, LogProducer
-from lakekit.logstore.records import Flip, Mark, Record, RowKind, change_headers
+from lakekit.logstore.records import Flip, Mark, RowKind, change_records
 from lakekit.logstore.sizes import OVERHEAD_BYTES, check_texts
 from lakekit.logstore.values import keys_to_json, to_json
 from lakekit.storage.murmur3 import bucket_of
@@ -202,8 +202,8 @@ class StreamLog:
         async def work() -> dict[int, int]:
             producer, sends = await self._connected(), []
             for partition, own in outgoing.items():
-                headers = change_headers(table, self.writer, number, own.kinds)
-                sends.append(producer.send(partition, map(Record, headers, own.keys, own.values)))
+                changes = zip(own.kinds, own.keys, own.values, strict=True)
+                sends.append(producer.send(partition, change_records(table, self.writer, number, changes)))
             ends = await asyncio.gather(*sends)
             return {p: end for p, end in zip(outgoing, ends, strict=True) if end is not None}
 

@@ -8,8 +8,7 @@ pass every change on once.
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from lakekit.logstore import loop
 from lakekit.logstore.changes import FileChange, RowChanges, row_changes
 from lakekit.logstore.connection import Connection
 from lakekit.logstore.producer import LogProducer
-from lakekit.logstore.records import Flip, Headers, Mark, Record, change_headers, headers_of
+from lakekit.logstore.records import Flip, Mark, Record, RowKind, change_records, headers_of
 from lakekit.logstore.values import keys_to_json, to_json
 from lakekit.storage.store import Store
 
@@ -105,14 +104,15 @@ async def _emit(target: Target, work: Sequence[Emission]) -> int:
         for emission in work:
             seq = 0
             for part in row_changes(Store(target.root), emission.changes, target.schema, target.key):
-                headers = change_headers(target.table, emission.writer, emission.epoch, part.kinds, seq)
-                await producer.send(emission.partition, to_records(target, part, headers))
+                changes = _encoded(part, target.key)
+                records = change_records(target.table, emission.writer, emission.epoch, changes, seq)
+                await producer.send(emission.partition, records)
                 seq += len(part.kinds)
             sent += seq
     return sent
 
 
-def to_records(target: Target, part: RowChanges, headers: Iterable[Headers]) -> Iterator[Record]:
-    """Returns changes with their headers as records."""
-    keys = keys_to_json(part.rows, target.key) if target.key else itertools.repeat(None)
-    return map(Record, headers, keys, to_json(part.rows))
+def _encoded(part: RowChanges, key: Sequence[str]) -> Iterator[tuple[RowKind, bytes | None, bytes]]:
+    """Returns kind, key and value of each change."""
+    keys: list[bytes] | list[None] = keys_to_json(part.rows, key) if key else [None] * part.rows.num_rows
+    return zip(part.kinds, keys, to_json(part.rows), strict=True)

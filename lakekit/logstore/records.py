@@ -5,7 +5,7 @@ What is made once for each record is a named tuple here: that takes a third of a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -112,21 +112,25 @@ def headers_of(entry: Flip | Mark, table: str) -> Headers:
     return [*_common(table, entry.writer, entry.epoch), (KIND_HEADER, _COMMIT), version]
 
 
-def change_headers(
-    table: str, writer: str, epoch: int, kinds: Sequence[RowKind], first: int = 0
-) -> Iterator[Headers]:
-    """Yields the headers of an epoch's changes in a topic partition.
+def change_records(
+    table: str,
+    writer: str,
+    epoch: int,
+    changes: Iterable[tuple[RowKind, bytes | None, bytes]],
+    first: int = 0,
+) -> Iterator[Record]:
+    """Yields the records of an epoch's changes in a topic partition.
 
     Args:
         table: id of the table.
         writer: of the changes.
         epoch: of the changes.
-        kinds: of the changes.
+        changes: kind, key and value of each.
         first: the number of the first one.
     """
     common = _common(table, writer, epoch)
-    for seq, kind in enumerate(kinds, first):
-        yield [*common, (SEQ_HEADER, b"%d" % seq), (KIND_HEADER, kind.text)]
+    for seq, (kind, key, value) in enumerate(changes, first):
+        yield Record([*common, (SEQ_HEADER, b"%d" % seq), (KIND_HEADER, kind.text)], key, value)
 
 
 def _common(table: str, writer: str, epoch: int) -> Headers:

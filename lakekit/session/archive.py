@@ -29,9 +29,9 @@ _TIMEOUT_S = 600
 
 def archive_of(java: Java) -> Path:
     """Returns where the archive for a Java and the installed Spark is, or would be."""
-    jars = sorted((spark_home() / "jars").glob("*.jar"))
+    jars = [(jar, jar.stat()) for jar in sorted((spark_home() / "jars").glob("*.jar"))]
     # What the JVM itself compares; images of containers keep no more than whole seconds.
-    facts = [str(java.home), *(f"{jar} {jar.stat().st_size} {int(jar.stat().st_mtime)}" for jar in jars)]
+    facts = [str(java.home), *(f"{jar} {found.st_size} {int(found.st_mtime)}" for jar, found in jars)]
     key = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
     return cache_dir() / "classes" / f"{key}.jsa"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -32,7 +31,7 @@ from lakekit.logstore.topic import offsets_at, start_offsets
 from lakekit.names import BUCKET_COLUMN, quote
 from lakekit.properties import TableOptions, normalise_hints
 from lakekit.table.log import TableLog
-from lakekit.table.python_values import python_rows
+from lakekit.table.python_values import rows_converter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -132,8 +131,8 @@ def tail(table: Table, wanted: Wanted) -> Tail:
     types = {
         f["name"]: f["type"] for f in table.snapshot().schema_json["fields"] if f["name"] != BUCKET_COLUMN
     }
-    to_python = functools.partial(python_rows, types)
-    return Tail(log.target, startup_of(options), semantics_of(options, wanted.skip_foreign), to_python)
+    semantics = semantics_of(options, wanted.skip_foreign)
+    return Tail(log.target, startup_of(options), semantics, rows_converter(types))
 
 
 def bounded(

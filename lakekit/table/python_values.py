@@ -12,15 +12,19 @@ if TYPE_CHECKING:
 Convert = Callable[[Any], Any]
 
 
-def python_rows(types: Mapping[str, Any], rows: pa.Table) -> list[dict[str, Any]]:
-    """Returns rows as Python values by column; `types` as `converter` takes them."""
+def rows_converter(types: Mapping[str, Any]) -> Callable[[pa.Table], list[dict[str, Any]]]:
+    """Returns the function that turns rows into Python values by column; `types` as `converter` takes them."""
     converters = {name: converter(kind) for name, kind in types.items()}
     needed = {name: convert for name, convert in converters.items() if convert is not _same}
-    found: list[dict[str, Any]] = rows.to_pylist()
-    for row in found if needed else ():
-        for name, convert in needed.items():
-            row[name] = convert(row[name])
-    return found
+
+    def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = rows.to_pylist()
+        for row in found if needed else ():
+            for name, convert in needed.items():
+                row[name] = convert(row[name])
+        return found
+
+    return python_rows
 
 
 def converter(kind: Any) -> Convert:

@@ -76,7 +76,8 @@ def click_mark(mark: Locator, x: float, y: float) -> None:
     A figure takes clicks only where it hovers, and it does not while it is drawn anew.
     """
     page = mark.page
-    label = page.locator(".hoverlayer .hovertext").first
+    figure = mark.locator("xpath=ancestor::*[contains(@class, 'js-plotly-plot')][1]")
+    label = figure.locator(".hoverlayer .hovertext").first
     mark.scroll_into_view_if_needed()
 
     def hovers() -> bool:

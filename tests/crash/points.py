@@ -14,7 +14,6 @@ import threading
 
 import psutil
 
-SENDS = ("Change", "Flip", "Mark")
 STREAM = (
     "before take",
     "after take",
@@ -161,7 +160,7 @@ def _torn_sends(doom):
     @functools.wraps(original)
     async def send(self, partition, records):
         held = list(records)
-        step = f"send {_sent(held[0].headers)}" if held else "send"
+        step = f"send {_entry_name(held[0])}" if held else "send"
         doom.passes(f"before {step}")
         if doom.strikes(f"torn {step}"):
             await original(self, partition, held[: max(1, len(held) // 2)])
@@ -173,5 +172,7 @@ def _torn_sends(doom):
     LogProducer.send = send
 
 
-def _sent(headers):
-    return {b"flip": "Flip", b"commit": "Mark"}.get(dict(headers)["lake.kind"], "Change")
+def _entry_name(record):
+    from lakekit.logstore.records import TABLE_HEADER, parse
+
+    return type(parse(record.headers, record.value, dict(record.headers)[TABLE_HEADER])).__name__

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lakekit.logstore.records import TABLE, Change, Flip, Mark, RowKind, change_headers, headers_of, parse
+from lakekit.logstore.records import TABLE, Change, Flip, Mark, RowKind, change_records, headers_of, parse
 from lakekit.logstore.retract import PartitionReader
 
 
@@ -114,8 +114,9 @@ def test_random_crashes_leave_what_was_sent_last(seed):
 
 def test_changes_come_back_as_they_were():
     changes = [change("ä", 2**40, seq, kind) for seq, kind in enumerate(["-U", "+U", "+I", "-D"], 3)]
-    headers = change_headers("t", "ä", 2**40, [c.kind for c in changes], first=3)
-    assert [parse(own, c.value, b"t") for own, c in zip(headers, changes, strict=True)] == changes
+    sent = list(change_records("t", "ä", 2**40, [(c.kind, b"[1]", c.value) for c in changes], first=3))
+    assert [parse(record.headers, record.value, b"t") for record in sent] == changes
+    assert [record.key for record in sent] == [b"[1]"] * 4
 
 
 @pytest.mark.parametrize("entry", [Flip("ä", 0), Mark(7, "a", 2**40)])
