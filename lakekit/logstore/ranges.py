@@ -7,6 +7,8 @@ until it knows enough, or has come to where the reader began. Amoro's reader doe
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -39,17 +41,84 @@ class Piece:
     done: Mapping[str, int] = field(default_factory=dict)
 
 
+class PieceReader:
+    """Reads pieces over one connection that stays open: a stream's next pieces begin where the last ones ended."""
+
+    def __init__(self, target: Target, semantics: Semantics) -> None:
+        """Connects to nothing yet."""
+        self._target = target
+        self._semantics = semantics
+        self._consumer: LogConsumer | None = None
+        self._next: dict[int, int] = {}
+        self._held: dict[int, deque[LogRecord]] = {}
+
+    async def read(self, pieces: Sequence[Piece], most_bytes: float = math.inf) -> list[LogChange] | None:
+        """Returns the changes that a reader passes on for pieces of different topic partitions, or None.
+
+        Args:
+            pieces: what is read.
+            most_bytes: None is returned if the values have more bytes.
+
+        Raises:
+            LogStoreError: if the Kafka cannot be reached, the log does not have a piece any more, or what came before
+                and is needed, or has a record that is not of the log.
+        """
+        try:
+            if not await self._fetch(pieces, most_bytes):
+                await self.close()
+                return None
+        except BaseException:
+            await self.close()
+            raise
+        passed: list[LogChange] = []
+        for piece in pieces:
+            held, records = self._held[piece.partition], list[LogRecord]()
+            while held and held[0].offset < piece.end:
+                records.append(held.popleft())
+            passed += await _passed_on(self._target, piece, records, self._semantics)
+        return passed
+
+    async def close(self) -> None:
+        """Ends the connection."""
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            await consumer.__aexit__(None, None, None)
+
+    async def _fetch(self, pieces: Sequence[Piece], most_bytes: float) -> bool:
+        """Gets the records of the pieces, and perhaps some more, into `_held`; False if they are too large."""
+        known = {p: held[0].offset if held else self._next[p] for p, held in self._held.items()}
+        starts = {**known, **{piece.partition: piece.start for piece in pieces}}
+        if self._consumer is None or starts != known:
+            await self.close()
+            self._next, self._held = dict(starts), {p: deque() for p in starts}
+            consumer = _consumer(self._target, starts, self._semantics)
+            self._consumer = await consumer.__aenter__()
+        size = 0
+        while any(self._next[piece.partition] < piece.end for piece in pieces):
+            for record in await self._consumer.poll():
+                self._held[record.partition].append(record)
+                self._next[record.partition] = record.offset + 1
+                size += len(record.entry.value) if isinstance(record.entry, Change) else 0
+            if size > most_bytes:
+                return False
+        return True
+
+
 async def read_piece(target: Target, piece: Piece, semantics: Semantics) -> list[LogChange]:
     """Returns the changes that a reader passes on for a piece.
 
     Raises:
-        LogStoreError: if the Kafka cannot be reached, the log does not have the piece any more, or what came before
-            and is needed, or has a record that is not of the log.
+        LogStoreError: see `PieceReader.read`.
     """
     records = await _records(target, piece.partition, piece.start, piece.end, semantics)
-    before = await _before(target, piece, records, semantics)
+    return await _passed_on(target, piece, records, semantics)
+
+
+async def _passed_on(
+    target: Target, piece: Piece, records: Sequence[LogRecord], semantics: Semantics
+) -> list[LogChange]:
     reader = PartitionReader(semantics.guarantee, piece.done)
-    for record in before:
+    for record in await _before(target, piece, records, semantics):
         if record.entry is not None:
             list(reader.feed(record.entry, record.offset))
     passed = [
@@ -63,15 +132,17 @@ async def read_piece(target: Target, piece: Piece, semantics: Semantics) -> list
     return passed
 
 
+def _consumer(target: Target, starts: Mapping[int, int], semantics: Semantics) -> LogConsumer:
+    foreign = semantics.skip_foreign
+    return LogConsumer(target.connection, target.topic, target.table, starts, skip_foreign=foreign)
+
+
 async def _records(
     target: Target, partition: int, start: int, end: int, semantics: Semantics
 ) -> list[LogRecord]:
     if start >= end:
         return []
-    consumer = LogConsumer(
-        target.connection, target.topic, target.table, {partition: start}, skip_foreign=semantics.skip_foreign
-    )
-    async with consumer:
+    async with _consumer(target, {partition: start}, semantics) as consumer:
         return [record async for record in consumer.until({partition: end})]
 
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from lakekit.errors import SchemaMismatchError
 from lakekit.filestore.few import FEW_ROWS
+from lakekit.names import quote
+from lakekit.schema.columns import as_nullable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,6 +65,19 @@ def are_few(rows: pa.Table | DataFrame, schema: StructType) -> bool:
 def can_collect(schema: StructType) -> bool:
     """Tells whether Spark can return rows as Arrow data; it cannot with variants in them."""
     return not any("variant" in field.dataType.simpleString() for field in schema)
+
+
+def fetch(rows: DataFrame) -> pa.Table:
+    """Returns a DataFrame's rows; the parts of nested values can all be null.
+
+    PySpark's own `toArrow` fails where a nested value is null and its parts, by their type, cannot be.
+    """
+    from pyspark.sql import functions as F
+
+    wanted = {field.name: as_nullable(field.dataType) for field in rows.schema}
+    if any(field.dataType != wanted[field.name] for field in rows.schema):
+        rows = rows.select(*[F.col(quote(name)).cast(kind).alias(name) for name, kind in wanted.items()])
+    return rows.toArrow()
 
 
 def to_arrow(rows: Rows, schema: StructType) -> pa.Table:

@@ -8,9 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import StructType
 
 from lakekit import InvalidOptionError, LogStoreError
 from lakekit.logstore import loop
+from lakekit.schema import parse_schema
 from lakekit.table.log import TableLog
 from tests.waiting import wait_until
 
@@ -232,6 +234,71 @@ def test_a_stream_of_the_log(lake, table, tmp_path):
     changes = running.until(4)
     running.query.stop()
     assert replay(changes) == stored(table)
+
+
+EVERY_TYPE = """
+    id BIGINT NOT NULL, flag BOOLEAN, tiny TINYINT, small SMALLINT, whole INT, real FLOAT, double DOUBLE,
+    price DECIMAL(20, 3), text STRING, bytes BINARY, day DATE, at TIMESTAMP, local TIMESTAMP_NTZ,
+    items ARRAY<STRUCT<name: STRING, n: INT>>, labels MAP<STRING, BIGINT>, inner STRUCT<a: INT, b: ARRAY<DATE>>
+"""
+EVERY_VALUE = """
+    SELECT id, id % 2 = 0, 1Y, 2S, 3, 1.5F, 2.5D, 1234.567BD, 'ä', X'00FF', DATE'2024-02-29',
+        TIMESTAMP'2024-01-01 12:00:00', TIMESTAMP_NTZ'2024-01-01 12:00:00',
+        array(named_struct('name', 'x', 'n', 1), null), map('k', 1L),
+        named_struct('a', 7, 'b', array(DATE'1970-01-01', null)) FROM range(20)
+    UNION ALL SELECT 20, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
+"""
+
+
+@pytest.mark.parametrize("nested", [True, False], ids=["nested", "plain"])
+def test_a_stream_has_every_type_and_topic_partition(lake, tmp_path, nested):
+    name = f"every_type_{nested}"
+    properties = {**OPTIONS, "log-store.topic": name, "log-store.partitions": 3}
+    rows = lake.spark.sql(EVERY_VALUE).toDF(*parse_schema(EVERY_TYPE).names)
+    rows = rows if nested else rows.drop("items", "labels", "inner")
+    types = StructType([field for field in parse_schema(EVERY_TYPE) if field.name in rows.columns])
+    made = lake.create_table(f"readers.{name}", types, primary_key=["id"], buckets=4, properties=properties)
+    frame = made.read_stream("log", startup="earliest", changelog=True)
+    assert [f.dataType for f in frame.schema][: len(types)] == [f.dataType for f in made.schema]
+    running = Running(lake, frame, name, tmp_path / "checkpoint")
+    made.upsert(rows)
+    wait_until(lambda: running.query.exception() is not None or lake.spark.table(name).count() == 21)
+    running.query.stop()
+    assert running.query.exception() is None
+    expected, found = made.read_log().toArrow(), lake.spark.table(name).toArrow()
+    place = [("_log_partition", "ascending"), ("_log_offset", "ascending")]
+    assert len(set(found["_log_partition"].to_pylist())) == 3
+    assert found.sort_by(place).to_pylist() == expected.sort_by(place).to_pylist()
+
+
+@pytest.mark.parametrize(("rows", "width"), [(10_500, 1), (30, 700_000)], ids=["many", "wide"])
+def test_a_stream_takes_large_batches_and_small_ones(lake, table, tmp_path, rows, width):
+    def large(value):
+        return lake.spark.range(10, 10 + rows).selectExpr(
+            "id", f"repeat('{value}', {width}) v", "null :: timestamp at"
+        )
+
+    table.upsert(large("x"))
+    frame = table.read_stream("log", startup="earliest")
+    seen = []
+    query = frame.writeStream.foreachBatch(lambda found, _: seen.extend(found.select("id", "v").collect()))
+    query = query.option("checkpointLocation", str(tmp_path)).start()
+
+    def until(count):
+        wait_until(lambda: query.exception() is not None or len(seen) >= count)
+        assert query.exception() is None
+
+    until(rows + 2)
+    table.upsert([row(1, "small")])
+    until(rows + 3)
+    table.upsert(large("y"))
+    until(2 * rows + 3)
+    query.stop()
+    assert [(r.id, r.v) for r in seen[:2]] == [(1, "a"), (1, "b")]
+    assert sorted(r.id for r in seen[2 : rows + 2]) == list(range(10, 10 + rows))
+    assert seen[rows + 2] == (1, "small")
+    assert {r.v for r in seen[rows + 3 :]} == {"y" * width}
+    assert len(seen) == 2 * rows + 3
 
 
 def test_a_stream_of_the_table_and_then_its_log(lake, table, tmp_path):
