@@ -1,7 +1,7 @@
 # make demo   runs the first tutorial on real data and says where its results are
 # make test   lint, types, tests
 # make lab    opens the tutorials in JupyterLab
-# make bench  compares lakekit with Delta MERGE and Iceberg MERGE (long)
+# make bench  compares lakekit with Delta, Iceberg, Paimon and Hudi (hours)
 #
 # Each of them first makes .venv and fetches the jars; the second time that takes no time and no network.
 

@@ -159,20 +159,42 @@ async def _before(
             wanted.setdefault(TABLE, entry.epoch)
     window, found, first = _WINDOW, list[LogRecord](), piece.start
     while wanted and first > piece.origin and not _known(found, wanted):
+        if list(wanted) == [TABLE]:
+            first = await _emission_start(target, piece, [*found, *records], semantics) or first
         start = max(piece.origin, first - window)
         found = [*await _records(target, piece.partition, start, first, semantics), *found]
         first, window = start, window * 2
     return found
 
 
+async def _emission_start(
+    target: Target, piece: Piece, records: Sequence[LogRecord], semantics: Semantics
+) -> int | None:
+    """Returns where the emission began that records are in the middle of, if nothing else was sent meanwhile.
+
+    An emission of a commit numbers its changes from 0 and without gaps. So what is between its first one and those that
+    are known says nothing new, and a large commit need not be read again for each piece of it.
+    """
+    pairs = ((record.offset, record.entry) for record in records)
+    offset, first = next((o, e) for o, e in pairs if isinstance(e, Change) and e.writer == TABLE)
+    begin = offset - first.seq
+    if not piece.origin <= begin < offset:
+        return None
+    found = await _records(target, piece.partition, begin, begin + 1, semantics)
+    entries = [record.entry for record in found]
+    is_it = any(isinstance(e, Change) and e[:3] == (TABLE, first.epoch, 0) for e in entries)
+    return begin if is_it else None
+
+
 def _known(records: Sequence[LogRecord], wanted: Mapping[str, int]) -> bool:
     """Tells whether records go back far enough: each writer's oldest is not after the epoch wanted.
 
-    A stream's mark tells nothing of that: it comes when the files have an epoch, and later ones may be before it.
+    A stream's mark tells nothing of that: it comes when the files have an epoch, and later ones may be before it. The
+    changes of a commit may have been sent before those that are known, so of them the oldest must be before the epoch.
     """
     oldest: dict[str, int] = {}
     for record in records:
         entry = record.entry
         if isinstance(entry, Change) or (isinstance(entry, Mark) and entry.writer == TABLE):
             oldest.setdefault(entry.writer, entry.epoch)
-    return all(writer in oldest and oldest[writer] <= epoch for writer, epoch in wanted.items())
+    return all(oldest.get(w, math.inf) < epoch + (w != TABLE) for w, epoch in wanted.items())

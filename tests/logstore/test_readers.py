@@ -11,7 +11,11 @@ import pytest
 from pyspark.sql.types import StructType
 
 from lakekit import InvalidOptionError, LogStoreError
-from lakekit.logstore import loop
+from lakekit.logstore import emitted, loop
+from lakekit.logstore.emission import emissions, emit_all
+from lakekit.logstore.ranges import Piece, PieceReader, read_piece
+from lakekit.logstore.reading import Semantics
+from lakekit.logstore.records import TABLE
 from lakekit.schema import parse_schema
 from lakekit.table.log import TableLog
 from tests.waiting import wait_until
@@ -345,6 +349,29 @@ def test_a_stream_of_new_rows_alone(lake, table, tmp_path):
     wait_until(lambda: lake.spark.table("new_rows").count() >= 2)
     query.stop()
     assert sorted(r.v for r in lake.spark.table("new_rows").collect()) == ["a", "b"]
+
+
+def test_a_large_commit_that_was_sent_twice_is_passed_on_once(lake, table):
+    done = table.upsert(lake.spark.range(100, 2_600).selectExpr("id", "'x' v", "null :: timestamp at"))
+    target = TableLog.of(table).target
+    again = emissions(target, emitted.changes_of(table.root, done.version), TABLE, done.version)
+    emit_all(target, again)  # as whoever finds that the writer did not get to its end
+    table.upsert([row(1, "later")])
+    (end,) = TableLog.of(table).end_offsets().values()
+    starts = range(0, end, 700)
+    pieces = [Piece(0, start, min(start + 700, end), origin=0) for start in starts]
+
+    async def one_after_the_other():
+        reader = PieceReader(target, Semantics())
+        found = [change for piece in pieces for change in await reader.read([piece])]
+        await reader.close()
+        return found
+
+    alone = [change for piece in pieces for change in loop.run(read_piece(target, piece, Semantics()))]
+    offsets = [r._log_offset for r in table.read_log().orderBy("_log_offset").collect()]
+    assert len(offsets) == 3 + 2_500 + 2
+    assert [c.record.offset for c in alone] == offsets
+    assert [c.record.offset for c in loop.run(one_after_the_other())] == offsets
 
 
 # Flips, for all readers
