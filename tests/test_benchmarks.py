@@ -158,6 +158,18 @@ def test_the_table_shows_medians_and_ratios():
     assert "aggregate, before compaction" not in found
 
 
+def test_a_system_that_failed_half_way_has_neither_a_last_upsert_nor_a_sum():
+    failed = measured("Delta", 4.0)
+    failed["events"] = failed["events"][:3]  # two of three batches
+    systems = {"lakekit": measured("lakekit", 1.0), "delta-merge": failed}
+    dataset = {"keys": 1_000, "load": 1_000, "batches": [500, 500, 500], "key": "bigint"}
+    entry = {"title": "1k", "kind": "race", "dataset": dataset, "ingested_bytes": 15, "systems": systems}
+    lines = report.tables({"cases": [entry]}).splitlines()
+    found = {cells[2].strip(): cells[4].strip() for cells in (line.split("|") for line in lines)}
+    assert found["upsert of 500 rows, first"] == "36 s"
+    assert found["upsert of 500 rows, last"] == found["all upserts, background work included"] == ""
+
+
 def test_a_compaction_that_had_nothing_to_do_has_no_time():
     done = measured("lakekit", 0.25)  # writes less than a file of data
     dataset = {"keys": 1_000, "load": 1_000, "batches": [500], "key": "bigint"}

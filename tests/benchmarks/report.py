@@ -47,14 +47,15 @@ class Row:
 
 def rows(entry: Measured) -> list[Row]:
     """The measures of a case, in the order of the table."""
-    sizes = sorted(set(entry["dataset"]["batches"]), reverse=True)
+    batches = entry["dataset"]["batches"]
     made = [Row("load", "s", _load)]
-    for size in sizes:
+    for size in sorted(set(batches), reverse=True):
         batch = f"upsert of {short(size)} rows"
         made.append(Row(f"{batch}, first", "s", _upsert(size, lambda seconds: seconds[0])))
         made.append(Row(f"{batch}, median", "s", _upsert(size, median)))
-        made.append(Row(f"{batch}, last", "s", _upsert(size, lambda seconds: seconds[-1])))
-    made.append(Row("all upserts, background work included", "s", lambda m: _of_upserts(m, "seconds")))
+        made.append(Row(f"{batch}, last", "s", _upsert(size, _last_of(batches.count(size)))))
+    label = "all upserts, background work included"
+    made.append(Row(label, "s", lambda m: _of_upserts(m, "seconds", len(batches))))
     for step, label in READS.items():
         made += [
             Row(f"{label}, {stage} compaction", "s", _read(step, stage)) for stage in ("before", "after")
@@ -70,7 +71,7 @@ def rows(entry: Measured) -> list[Row]:
     made.append(Row("compaction by key", "s", _compaction("cluster", "compact")))
     ingested = entry["ingested_bytes"]
     label = "bytes written by the upserts ÷ bytes of the batches"
-    made.append(Row(label, "ratio", lambda m: _written(m, ingested)))
+    made.append(Row(label, "ratio", lambda m: _written(m, ingested, len(batches))))
     made.append(Row("live files before compaction (data + deletes)", "files", _files("before")))
     made.append(Row("live files after compaction (data + deletes)", "files", _files("after")))
     made.append(Row("live bytes after compaction", "B", lambda m: _state(m, "after", "bytes")))
@@ -261,7 +262,7 @@ def _compaction(*names: str) -> Callable[[Measured], float | None]:
     return find
 
 
-def _upsert(size: int, pick: Callable[[list[float]], float]) -> Callable[[Measured], float | None]:
+def _upsert(size: int, pick: Callable[[list[float]], float | None]) -> Callable[[Measured], float | None]:
     def find(measured: Measured) -> float | None:
         batches = [*steps(measured, "upsert"), *steps(measured, "limit")]
         seconds = [e["seconds"] for e in batches if e["rows"] == size]
@@ -270,10 +271,17 @@ def _upsert(size: int, pick: Callable[[list[float]], float]) -> Callable[[Measur
     return find
 
 
-def _of_upserts(measured: Measured, part: str) -> float | None:
-    """The sum of a figure over all upserts and what they left to do in the background."""
+def _last_of(count: int) -> Callable[[list[float]], float | None]:
+    """Picks the last of so many figures; a system that failed before it has none."""
+    return lambda seconds: seconds[-1] if len(seconds) == count else None
+
+
+def _of_upserts(measured: Measured, part: str, count: int) -> float | None:
+    """The sum of a figure over `count` upserts and what they left to do in the background; None if some are missing."""
     upserts = steps(measured, "upsert")
-    return sum(float(e[part]) for e in [*upserts, *steps(measured, "settle")]) if upserts else None
+    if len(upserts) < count:
+        return None
+    return sum(float(e[part]) for e in [*upserts, *steps(measured, "settle")])
 
 
 def _read(step: str, *stages: str) -> Callable[[Measured], float | None]:
@@ -288,8 +296,8 @@ def _read(step: str, *stages: str) -> Callable[[Measured], float | None]:
     return find
 
 
-def _written(measured: Measured, ingested: int) -> float | None:
-    written = _of_upserts(measured, "bytes_written")
+def _written(measured: Measured, ingested: int, count: int) -> float | None:
+    written = _of_upserts(measured, "bytes_written", count)
     return None if written is None else written / ingested
 
 
