@@ -144,7 +144,7 @@ class SparkFollower:
         self.error = None
         changes = table.read_stream("log", startup=startup, changelog=True)
         writer = changes.writeStream.foreachBatch(self._take).option("checkpointLocation", str(checkpoint))
-        self._query = writer.trigger(processingTime="2 seconds").start()
+        self._query = _started(writer.trigger(processingTime="2 seconds"))
 
     def rows(self):
         """Waits until it has read the log to its end; returns its rows then."""
@@ -163,6 +163,18 @@ class SparkFollower:
         except BaseException as error:
             self.error = self.error or error
             raise
+
+
+def _started(writer, attempts=5):
+    """Returns the query once it reads: Spark gives up a Python process that has not started after 10 s."""
+    query = writer.start()
+    wait_until(lambda: query.exception() or "Initializing" not in query.status["message"], "a stream starts")
+    error = query.exception()
+    if error is None:
+        return query
+    if attempts > 1 and "failed to connect back" in str(error):
+        return _started(writer, attempts - 1)
+    raise error
 
 
 def _feed_spark(replay, rows):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import re
 from pathlib import Path
 
@@ -16,7 +18,7 @@ def block(language):
     return found
 
 
-def test_the_sql_and_then_the_python_run(lake, monkeypatch, tmp_path):
+def test_the_sql_and_then_the_python_run(lake, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     lake.drop_database("shop", if_exists=True, cascade=True)
     from lakekit.sql.engine import execute_script
@@ -28,7 +30,23 @@ def test_the_sql_and_then_the_python_run(lake, monkeypatch, tmp_path):
     seen: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), seen)
     assert seen["orders"].to_df().count() == 1
+    follow_a_stream(lake, seen)
+    assert "+I {'dt': datetime.date(2026, 1, 3)" in capsys.readouterr().out
     lake.drop_database("shop", cascade=True)
+
+
+def follow_a_stream(lake, seen):
+    """Runs the part on streams as a notebook does, up to the first change."""
+    ticks = lake.spark.readStream.format("rate").option("rowsPerSecond", 5).load()
+    seen["events"] = ticks.selectExpr(
+        "DATE'2026-01-03' dt", "value id", "'Dan' customer", "CAST(1 AS DECIMAL(10, 2)) amount"
+    )
+    code = block("py").replace("print(change.kind, change.row)", "print(change.kind, change.row); break")
+    try:
+        asyncio.run(eval(compile(code, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), seen))
+    finally:
+        seen["ingestion"].stop()
+    assert seen["ingestion"].status.error is None
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))
