@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,7 @@ class Bucket:
             )
         )
         batches = iter(ranked.to_batches(max_chunksize=7))
-        run_id = f"run{len(self.files)}-{id(changes)}"
-        return BucketWriter(self.layout, 0, self.files, run_id).run(batches)
+        return BucketWriter(self.layout, 0, self.files, uuid.uuid4().hex).run(batches)
 
     def merge(self, level: int = 1, only: Sequence[AddFile] | None = None) -> BucketResult:
         """Merges all files of the bucket, or some, into one run."""
