@@ -156,7 +156,8 @@ async def _before(
         if isinstance(entry, Flip) and semantics.guarantee:
             wanted[entry.writer] = min(wanted.get(entry.writer, entry.last_good), entry.last_good)
         elif isinstance(entry, Change) and entry.writer == TABLE:
-            wanted.setdefault(TABLE, entry.epoch)
+            # The commit's changes may have been sent before those that are here.
+            wanted.setdefault(TABLE, entry.epoch - 1)
     window, found, first = _WINDOW, list[LogRecord](), piece.start
     while wanted and first > piece.origin and not _known(found, wanted):
         if list(wanted) == [TABLE]:
@@ -189,12 +190,11 @@ async def _emission_start(
 def _known(records: Sequence[LogRecord], wanted: Mapping[str, int]) -> bool:
     """Tells whether records go back far enough: each writer's oldest is not after the epoch wanted.
 
-    A stream's mark tells nothing of that: it comes when the files have an epoch, and later ones may be before it. The
-    changes of a commit may have been sent before those that are known, so of them the oldest must be before the epoch.
+    A stream's mark tells nothing of that: it comes when the files have an epoch, and later ones may be before it.
     """
     oldest: dict[str, int] = {}
     for record in records:
         entry = record.entry
         if isinstance(entry, Change) or (isinstance(entry, Mark) and entry.writer == TABLE):
             oldest.setdefault(entry.writer, entry.epoch)
-    return all(oldest.get(w, math.inf) < epoch + (w != TABLE) for w, epoch in wanted.items())
+    return all(writer in oldest and oldest[writer] <= epoch for writer, epoch in wanted.items())

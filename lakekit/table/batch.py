@@ -14,7 +14,7 @@ from lakekit.filestore.layout import OPERATION
 from lakekit.names import quote
 from lakekit.session.failures import spark_failure
 from lakekit.table.constraints import checked, has_rules
-from lakekit.table.rows import can_collect, fetch
+from lakekit.table.rows import can_collect, with_nullable_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,14 +78,15 @@ def collected(table: Table, rows: DataFrame) -> pa.Table:
     """
     try:
         with table.lake.interruptible():
-            return fetch(rows)
+            return with_nullable_parts(rows).toArrow()
     except Exception as error:
         raise spark_failure(error, f"Writing to table {table.name}") from None
 
 
 def at_most(rows: DataFrame, limit: int) -> pa.Table | None:
     """Returns the rows in their order, or None if there are more than `limit`; of no partition it fetches many more."""
-    found = fetch(rows.where(f"(monotonically_increasing_id() & {_ROW_IN_PARTITION}) <= {limit}"))
+    first = f"(monotonically_increasing_id() & {_ROW_IN_PARTITION}) <= {limit}"
+    found = with_nullable_parts(rows).where(first).toArrow()
     return found if found.num_rows <= limit else None
 
 

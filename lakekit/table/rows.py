@@ -67,17 +67,17 @@ def can_collect(schema: StructType) -> bool:
     return not any("variant" in field.dataType.simpleString() for field in schema)
 
 
-def fetch(rows: DataFrame) -> pa.Table:
-    """Returns a DataFrame's rows; the parts of nested values can all be null.
+def with_nullable_parts(rows: DataFrame) -> DataFrame:
+    """Returns a DataFrame whose nested values have parts that can all be null.
 
-    PySpark's own `toArrow` fails where a nested value is null and its parts, by their type, cannot be.
+    PySpark's `toArrow` fails where a nested value is null and its parts, by their type, cannot be.
     """
     from pyspark.sql import functions as F
 
     wanted = {field.name: as_nullable(field.dataType) for field in rows.schema}
-    if any(field.dataType != wanted[field.name] for field in rows.schema):
-        rows = rows.select(*[F.col(quote(name)).cast(kind).alias(name) for name, kind in wanted.items()])
-    return rows.toArrow()
+    if all(field.dataType == wanted[field.name] for field in rows.schema):
+        return rows
+    return rows.select(*[F.col(quote(name)).cast(kind).alias(name) for name, kind in wanted.items()])
 
 
 def to_arrow(rows: Rows, schema: StructType) -> pa.Table:
