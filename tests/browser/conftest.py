@@ -12,6 +12,8 @@ The notebook: ``run(code)`` adds a cell, waits for it and returns its output are
 ``theme("dark")``, ``command("notebook:interrupt-kernel")``; ``screenshots("name")`` writes
 ``build/screenshots/name-light.png`` and ``name-dark.png``. Everything else is ``notebook.page``, Playwright's.
 
+Where a test fails, its report has what is wrong in the page: errors of scripts, and what figures show.
+
 The browser is Debian's Chromium, or the program in `LAKEKIT_CHROMIUM`. Without one these tests are skipped, and
 fail where `CI` is set.
 """
@@ -20,7 +22,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -45,6 +48,17 @@ CREATE TABLE shop.orders (
 ) USING lake PARTITIONED BY (day) TBLPROPERTIES ('bucket' = '2');
 CREATE TABLE shop.clients (client_id BIGINT NOT NULL, name STRING, PRIMARY KEY (client_id)) USING lake;
 INSERT INTO shop.orders VALUES (DATE'2026-03-01', 1, 'ada', 5.5), (DATE'2026-03-02', 2, 'bob', 7.25)"""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to the report of a failed test what is wrong in the page."""
+    report = yield
+    lab = getattr(item, "funcargs", {}).get("lab")
+    if lab and report.when == "call" and report.failed:
+        with suppress(Exception):  # the test has failed already, the page may be gone
+            report.sections.append(("The page", lab.report(f"failed-{item.name}")))
+    return report
 
 
 @pytest.fixture(scope="session")

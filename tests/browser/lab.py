@@ -24,6 +24,13 @@ lake = lakekit.connect({warehouse!r}, config={{"spark.ui.enabled": "false", "spa
 %load_ext lakekit"""
 
 _APP = "window.jupyterapp"
+_FIGURES = """() => [...document.querySelectorAll('.js-plotly-plot')].map(figure => {
+    const {width, height} = figure.getBoundingClientRect();
+    const axes = ['xaxis', 'yaxis'].map(name => figure._fullLayout?.[name]?.range);
+    const sizes = (figure._fullData ?? []).map(trace => `${trace.type} ${trace.y?.length} ${trace.visible}`);
+    const marks = figure.querySelectorAll('.point path, .surface').length;
+    return `figure of ${width} x ${height}: ${marks} marks, axes ${JSON.stringify(axes)}, traces ${sizes}`;
+})"""
 _PANEL = f"{_APP}.shell.currentWidget"
 
 
@@ -166,6 +173,16 @@ class Lab:
     def __init__(self, server: Server, page: Page) -> None:
         self.server = server
         self.page = page
+        self._errors: list[str] = []
+        page.on("pageerror", lambda error: self._errors.append(str(error.stack or error)))
+        page.on("console", lambda said: self._errors.append(said.text) if said.type == "error" else None)
+
+    def report(self, name: str) -> str:
+        """Writes ``build/screenshots/NAME.png``; returns the errors of scripts and what the figures are like."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", animations="disabled")
+        figures = self.page.evaluate(_FIGURES)
+        return "\n".join([*self._errors, *figures])
 
     def open(self, name: str, cells: Sequence[str] = (), kernel: str = "python3") -> Notebook:
         """Opens a notebook of ``server.root`` with its kernel; one that is not there is made.
@@ -192,6 +209,7 @@ class Lab:
         return self._go(f"notebooks/{name}?")
 
     def _go(self, address: str) -> Notebook:
+        self._errors.clear()
         self.page.goto(f"{self.server.url}/{address}token={self.server.token}")
         self.page.wait_for_selector(".jp-NotebookPanel .jp-Cell")
         notebook = Notebook(self.page)
