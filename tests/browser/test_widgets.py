@@ -107,6 +107,8 @@ def assert_harmless(widget: Locator) -> None:
 def test_snapshots(notebook):
     widget = show(notebook, "widgets.snapshots(orders)")
     drawn(widget)
+    bars = widget.locator(".barlayer .point path")
+    expect(bars.nth(1)).to_be_attached()
     expect(widget.get_by_text("version 5: first 20 of 119 rows")).to_be_visible()
     handle = widget.get_by_role("slider").first
     handle.focus()
@@ -124,12 +126,12 @@ def test_snapshots(notebook):
     first.press("Enter")
     press(widget, "Show changes")
     expect(widget.get_by_text("after version 3 up to 5")).to_be_visible(timeout=LONG)
-    notebook.screenshots("widget-snapshots", widget)
     # The first commit with rows: that which made the table has none. Bars end far below the page: the axis is
     # logarithmic.
-    click_mark(widget.locator(".barlayer .point path").nth(1), 3, 6)
+    click_mark(bars.nth(1), 3, 6)
     tab(widget, "Rows")
     expect(widget.get_by_text("version 1: first 20 of 60 rows")).to_be_visible(timeout=LONG)
+    notebook.screenshots("widget-snapshots", widget)
 
 
 def test_manifests(notebook):
