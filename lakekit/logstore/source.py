@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NAME = "lakekit-log"
 _BATCH_ROWS = 10_000
-_SMALL_RECORDS = 10_000
+_SMALL_RECORDS = 50_000
 """Records of a micro-batch up to which no task of Spark is needed to read it."""
 _SMALL_BYTES = 16 << 20
 """Bytes of their values, likewise."""

@@ -1,4 +1,4 @@
-"""A cache of what never changes: footers and page indexes of data files, and deletion vectors.
+"""A cache of what never changes: footers, page indexes and columns of data files, and deletion vectors.
 
 A data file's name holds a uuid and the file is never written again, so what was read of it stays true as long
 as the process lives. The same goes for a deletion vector and its descriptor.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from lakekit.skipping.parquet_index import DataFileError, ParquetIndex
 from lakekit.storage.actions import DeletionVector
@@ -21,13 +21,19 @@ if TYPE_CHECKING:
     from pyroaring import BitMap64
 
 T = TypeVar("T")
+Keep: TypeAlias = "Callable[[Hashable, Callable[[], pa.Array]], pa.Array]"
+"""Returns a part of a data file that has been read before, or else what the function reads."""
 
 _FOOTER_BYTES = 256 << 20
 _VECTOR_BYTES = 128 << 20
+_COLUMN_BYTES = 128 << 20
 
 
 class Cache(Generic[T]):
-    """The values used last, up to a total weight; safe to use from many threads."""
+    """The values used last, up to a total weight; safe to use from many threads.
+
+    A value that weighs more than an eighth of that is not kept, as it would drive out too much.
+    """
 
     def __init__(self, capacity: int, weigh: Callable[[T], int]) -> None:
         """Sets the total weight and the function that weighs a value."""
@@ -49,18 +55,19 @@ class Cache(Generic[T]):
                 return entry[0]
         # Made without the lock: two threads may make the same value, but no thread waits for another's I/O.
         value = make()
+        weight = self._weigh(value)
         with self._lock:
-            if key not in self._entries:
-                weight = self._weigh(value)
+            if key not in self._entries and weight <= self._capacity // 8:
                 self._entries[key] = (value, weight)
                 self._total += weight
-                while self._total > self._capacity and len(self._entries) > 1:
+                while self._total > self._capacity:
                     self._total -= self._entries.popitem(last=False)[1][1]
             return value
 
 
 _footers: Cache[ParquetIndex] = Cache(_FOOTER_BYTES, lambda index: index.weight)
 _vectors: Cache[BitMap64] = Cache(_VECTOR_BYTES, lambda bitmap: 1024 + 2 * len(bitmap))
+_columns: Cache[pa.Array] = Cache(_COLUMN_BYTES, lambda values: 512 + values.get_total_buffer_size())
 
 
 def open_data_file(store: Store, path: str) -> pa.NativeFile:
@@ -96,3 +103,8 @@ def vector_of(store: Store, vector: DeletionVector) -> BitMap64:
         CorruptLogError: if the vector's file is missing or damaged.
     """
     return _vectors.get((store.root, vector.unique_id), lambda: read_vector(store, vector))
+
+
+def columns_of(store: Store, path: str) -> Keep:
+    """Returns the function that keeps columns of a data file, as they are decoded."""
+    return lambda part, read: _columns.get((store.root, path, part), read)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import bisect
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakekit.skipping.footers import Keep
 from lakekit.skipping.parquet_index import DataFileError, Pages, ParquetIndex
 from lakekit.skipping.thrift import Field, Reader, ThriftError, encode
 from lakekit.skipping.values import Column
@@ -32,12 +34,15 @@ _DICTIONARY_ENCODINGS = (2, 8)
 class GroupReader:
     """Reads rows of one row group, as few pages of each column as the file's page index allows."""
 
-    def __init__(self, source: pa.NativeFile, index: ParquetIndex, group: int, path: str) -> None:
-        """Reads nothing yet; `path` is named in errors."""
+    def __init__(
+        self, source: pa.NativeFile, index: ParquetIndex, group: int, path: str, keep: Keep | None = None
+    ) -> None:
+        """Reads nothing yet; `path` is named in errors, and `keep` keeps what is likely to be read again."""
         self._source = source
         self._index = index
         self._group = group
         self._path = path
+        self._keep = keep
         self.rows: int = index.metadata.row_group(group).num_rows
 
     def read(self, columns: Sequence[Column], start: int, stop: int) -> dict[str, pa.Array]:
@@ -66,13 +71,16 @@ class GroupReader:
 
     def _read_whole(self, names: Sequence[str], start: int, stop: int) -> dict[str, pa.Array]:
         by_name = {name.lower(): name for name in self._index.metadata.schema.to_arrow_schema().names}
-        stored = {by_name[name.lower()]: name for name in names if name.lower() in by_name}
+        stored = {name: by_name[name.lower()] for name in names if name.lower() in by_name}
         if not stored:
             return {}
         file = pq.ParquetFile(self._source, metadata=self._index.metadata, coerce_int96_timestamp_unit="us")
-        table = file.read_row_group(self._group, columns=list(stored), use_threads=False)
-        rows = table.slice(start, stop - start)
-        return {name: _one(rows.column(stored_name)) for stored_name, name in stored.items()}
+
+        def decode(name: str) -> pa.Array:
+            return _one(file.read_row_group(self._group, columns=[name], use_threads=False).column(name))
+
+        whole = {name: self._kept(stored[name], partial(decode, stored[name])) for name in stored}
+        return {name: values.slice(start, stop - start) for name, values in whole.items()}
 
     def _read_pages(self, column: Column, start: int, stop: int) -> pa.Array | None:
         leaf = self._index.flat_leaf(column.name)
@@ -82,11 +90,25 @@ class GroupReader:
         if pages is None or len(pages) == 1:
             return None
         first = bisect.bisect_right(pages.first_rows, start) - 1
-        last = bisect.bisect_left(pages.first_rows, stop)
+        spans = self._spans(first, bisect.bisect_left(pages.first_rows, stop), len(pages))
+        parts = [self._kept((leaf, *span), partial(self._decode, leaf, pages, *span)) for span in spans]
+        values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+        return values.slice(start - pages.first_rows[spans[0][0]], stop - start)
+
+    def _spans(self, first: int, last: int, count: int) -> list[tuple[int, int]]:
+        """Returns what to read for the pages from `first` up to `last` (not included)."""
+        if self._keep is None:
+            return [(first, last)]
+        # Kept are single pages, or all of a column: else they would be kept in many combinations.
+        return [(0, count)] if 2 * (last - first) > count else [(i, i + 1) for i in range(first, last)]
+
+    def _decode(self, leaf: int, pages: Pages, first: int, last: int) -> pa.Array:
         data = _file_of(self._source, self._index, self._group, leaf, pages, first, last)
         file = pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
-        values = _one(file.read_row_group(0, use_threads=False).column(0))
-        return values.slice(start - pages.first_rows[first], stop - start)
+        return _one(file.read_row_group(0, use_threads=False).column(0))
+
+    def _kept(self, part: Hashable, read: Callable[[], pa.Array]) -> pa.Array:
+        return read() if self._keep is None else self._keep((self._group, part), read)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from lakekit.filestore.keys import comparable
 from lakekit.names import BUCKET_COLUMN
-from lakekit.skipping.footers import footer_of, open_data_file, vector_of
+from lakekit.skipping.footers import columns_of, footer_of, open_data_file, vector_of
 from lakekit.skipping.pages import GroupReader
 from lakekit.skipping.predicate import And, Comparison
 from lakekit.skipping.prune import FileBounds, PartitionBounds, bind, may_match
@@ -191,9 +191,10 @@ def _find_in_file(
     if not groups:
         return None
     vector = vector_of(files.store, file.deletion_vector) if file.deletion_vector else ()
+    keep = columns_of(files.store, file.file_path)
     with open_data_file(files.store, file.file_path) as source:
         for group in groups:
-            reader = GroupReader(source, rows.index, group, file.file_path)
+            reader = GroupReader(source, rows.index, group, file.file_path, keep)
             first = rows.index.group_starts[group]
             for start, stop in rows.ranges(source, bound, group):
                 stored = reader.read(files.file_key, start, stop)

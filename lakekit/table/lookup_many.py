@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lakekit.filestore.keys import Mask, Positions, comparable, differs_from_next, sort_order, sortable
 from lakekit.filestore.matching import match
 from lakekit.names import BUCKET_COLUMN
-from lakekit.skipping.footers import footer_of, open_data_file, vector_of
+from lakekit.skipping.footers import columns_of, footer_of, open_data_file, vector_of
 from lakekit.skipping.pages import GroupReader
 from lakekit.skipping.predicate import In
 from lakekit.skipping.prune import FileBounds, bind
@@ -165,7 +165,8 @@ class _FileSearch:
     def _find_in_group(
         self, source: pa.NativeFile, rows: FileRows, group: int, numbers: Positions, dead: Positions
     ) -> Iterator[Hits]:
-        reader = GroupReader(source, rows.index, group, self._file.file_path)
+        path = self._file.file_path
+        reader = GroupReader(source, rows.index, group, path, columns_of(self._files.store, path))
         first = rows.index.group_starts[group]
         for start, stop in self._ranges(source, rows, group, numbers):
             hits = self._find_in(reader, start, stop, dead - (first + start), numbers)
@@ -206,7 +207,7 @@ class _FileSearch:
             # The key is made of partition columns alone: all rows of the place have it.
             positions = np.arange(stop - start, dtype=np.int64)
             keys = np.zeros(stop - start, dtype=np.int64)
-        live = ~np.isin(positions, dead)
+        live = ~_occurs(positions, dead)
         # Another writer may have left two rows of one key.
         keys, unique = np.unique(numbers[keys[live]], return_index=True)
         positions = positions[live][unique]
@@ -231,6 +232,15 @@ class _FileSearch:
                 values = pa.nulls(len(positions), field.type)
             arrays.append(values if values.type == field.type else values.cast(field.type))
         return pa.Table.from_arrays(arrays, schema=self._schema)
+
+
+def _occurs(positions: Positions, among: Positions) -> Mask:
+    """Tells for each position whether it is among others, which are ascending."""
+    if not len(among):
+        return np.zeros(len(positions), dtype=np.bool_)
+    slots = np.minimum(np.searchsorted(among, positions), len(among) - 1)
+    found: Mask = among[slots] == positions
+    return found
 
 
 def _within(values: pa.Array, column: Column, bounds: Bounds) -> Mask:

@@ -47,7 +47,7 @@ WARM_UP_S = 15
 """Until the first row is due: both streams are at work by then."""
 PATIENCE_S = 30
 COLD_S, WARM_S = 30, 60
-"""A JVM compiles what it often does: rows due in the first 30 s, and those due after 60 s, have figures of their own."""
+"""Rows due in the first 30 s and those due after 60 s have figures of their own: a JVM compiles what it often does."""
 
 
 def feed(servers: str, topic: str, begin: float, rate: int, seconds: int) -> None:
@@ -233,8 +233,7 @@ def report(results: dict[str, Any]) -> str:
         "",
         f"Latency from a row's due moment, updates of {keys:,} keys, a commit to the files every 10 s:",
         "",
-        "| rows/s | reader | p50, first 30 s | p99 | p50, after a minute | p99 | micro-batch to Kafka, median "
-        "| commits to the files, median |",
+        "| rows/s | reader | p50, first 30 s | p99 | p50, after a minute | p99 | micro-batch to Kafka | commit to the files |",
         "| --: | --- | --: | --: | --: | --: | --: | --: |",
     ]
     for one in results["latency"]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import random
+from collections.abc import Callable, Hashable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakekit.skipping.footers import Cache
 from lakekit.skipping.pages import GroupReader
 from lakekit.skipping.parquet_index import DataFileError, ParquetIndex
 from lakekit.skipping.values import Columns
@@ -92,6 +95,65 @@ def test_reads_less_than_the_file():
         "txt": ["a text of number 70000"],
     }
     assert sum(read) < len(data) / 20
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_columns_that_are_kept_are_those_of_the_file(layout):
+    at = random.Random(str(layout))
+    rows = random_table(at, 150)
+    source = pa.BufferReader(written(rows, **layout))
+    index = ParquetIndex.read(source, "f.parquet")
+    columns = list(columns_of(rows).values())
+    kept: dict[Any, pa.Array] = {}
+
+    def keep(part: Hashable, read: Callable[[], pa.Array]) -> pa.Array:
+        kept[part] = kept[part] if part in kept else read()
+        return kept[part]
+
+    for _ in range(40):
+        group = at.randint(0, 1)
+        reader = GroupReader(source, index, group, "f.parquet", keep)
+        start = at.randint(0, reader.rows - 1)
+        stop = at.randint(start + 1, reader.rows)
+        found = reader.read(columns, start, stop)
+        plain = GroupReader(source, index, group, "f.parquet").read(columns, start, stop)
+        assert {name: repr(v.to_pylist()) for name, v in found.items()} == {
+            name: repr(v.to_pylist()) for name, v in plain.items()
+        }
+
+
+def test_rows_are_read_once():
+    rows = pa.table({"id": pa.array(range(20_000)), "txt": [f"text {i}" for i in range(20_000)]})
+    source = pa.BufferReader(written(rows, row_group_size=10_000, data_page_size=4096))
+    index = ParquetIndex.read(source, "f.parquet")
+    kept: Cache[pa.Array] = Cache(1 << 30, lambda values: values.nbytes)
+    columns = list(columns_of(rows).values())
+    reader = GroupReader(source, index, 1, "f.parquet", kept.get)
+    reader.read(columns, 500, 501), reader.read(columns, 0, 10_000)
+    source.close()
+    for start, stop in [(500, 501), (499, 500), (0, 10_000), (1, 9_999)]:
+        found = reader.read(columns, start, stop)
+        assert found["id"].to_pylist() == list(range(10_000 + start, 10_000 + stop))
+
+
+def test_the_cache_forgets_what_was_not_used_lately_and_keeps_nothing_too_large():
+    made: list[int] = []
+    cache: Cache[int] = Cache(80, lambda weight: weight)
+
+    def get(key: int, weight: int) -> None:
+        cache.get(key, lambda: made.append(key) or weight)
+
+    for key in range(8):
+        get(key, 10)
+    get(0, 10)
+    get(8, 10)  # drives out 1
+    get(0, 10)
+    assert made == list(range(9))
+    get(1, 10)
+    get(9, 11)
+    get(9, 11)
+    assert made == [*range(9), 1, 9, 9]
+    assert len(cache) == 8
 
 
 def test_columns_are_found_in_any_case_and_missing_ones_left_out():
