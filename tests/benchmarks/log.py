@@ -233,7 +233,7 @@ def report(results: dict[str, Any]) -> str:
         "",
         f"Latency from a row's due moment, updates of {keys:,} keys, a commit to the files every 10 s:",
         "",
-        "| rows/s | reader | p50, first 30 s | p99 | p50, after a minute | p99 | micro-batch to Kafka | commit to the files |",
+        "| rows/s | reader | p50, first 30 s | p99 | p50, after 60 s | p99 | micro-batch to Kafka | commit to files |",
         "| --: | --- | --: | --: | --: | --: | --: | --: |",
     ]
     for one in results["latency"]:
