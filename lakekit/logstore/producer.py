@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable
+from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,10 @@ class LogProducer:
         for end in (sender.close, self._producer.client.close, self._producer.stop):
             with contextlib.suppress(Exception, asyncio.CancelledError):
                 await asyncio.wait_for(end(), 1)
+        # Else aiokafka would wait for them for ever, in a task of its own.
+        batches = self._producer._message_accumulator
+        for batch in [*chain.from_iterable(batches._batches.values()), *batches._pending_batches]:
+            batch.future.cancel()
 
     async def send(self, partition: int, records: Iterable[Record]) -> int | None:
         """Sends records to a partition, in order, and waits for all acknowledgements.

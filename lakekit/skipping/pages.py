@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 import struct
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from functools import cache, partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -74,10 +74,15 @@ class GroupReader:
         stored = {name: by_name[name.lower()] for name in names if name.lower() in by_name}
         if not stored:
             return {}
-        file = pq.ParquetFile(self._source, metadata=self._index.metadata, coerce_int96_timestamp_unit="us")
+
+        @cache
+        def opened() -> pq.ParquetFile:
+            return pq.ParquetFile(
+                self._source, metadata=self._index.metadata, coerce_int96_timestamp_unit="us"
+            )
 
         def decode(name: str) -> pa.Array:
-            return _one(file.read_row_group(self._group, columns=[name], use_threads=False).column(name))
+            return _one(opened().read_row_group(self._group, columns=[name], use_threads=False).column(name))
 
         whole = {name: self._kept(stored[name], partial(decode, stored[name])) for name in stored}
         return {name: values.slice(start, stop - start) for name, values in whole.items()}
