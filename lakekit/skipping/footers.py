@@ -6,6 +6,7 @@ as the process lives. The same goes for a deletion vector and its descriptor.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -30,15 +31,13 @@ _COLUMN_BYTES = 128 << 20
 
 
 class Cache(Generic[T]):
-    """The values used last, up to a total weight; safe to use from many threads.
+    """The values used last, up to a total weight; safe to use from many threads."""
 
-    A value that weighs more than an eighth of that is not kept, as it would drive out too much.
-    """
-
-    def __init__(self, capacity: int, weigh: Callable[[T], int]) -> None:
-        """Sets the total weight and the function that weighs a value."""
+    def __init__(self, capacity: int, weigh: Callable[[T], int], largest: float = math.inf) -> None:
+        """Sets the total weight, the function that weighs a value, and the weight above which one is not kept."""
         self._capacity = capacity
         self._weigh = weigh
+        self._largest = largest
         self._entries: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
         self._total = 0
         self._lock = threading.Lock()
@@ -57,17 +56,19 @@ class Cache(Generic[T]):
         value = make()
         weight = self._weigh(value)
         with self._lock:
-            if key not in self._entries and weight <= self._capacity // 8:
+            if key not in self._entries and weight <= self._largest:
                 self._entries[key] = (value, weight)
                 self._total += weight
-                while self._total > self._capacity:
+                while self._total > self._capacity and len(self._entries) > 1:
                     self._total -= self._entries.popitem(last=False)[1][1]
             return value
 
 
 _footers: Cache[ParquetIndex] = Cache(_FOOTER_BYTES, lambda index: index.weight)
 _vectors: Cache[BitMap64] = Cache(_VECTOR_BYTES, lambda bitmap: 1024 + 2 * len(bitmap))
-_columns: Cache[pa.Array] = Cache(_COLUMN_BYTES, lambda values: 512 + values.get_total_buffer_size())
+_columns: Cache[pa.Array] = Cache(
+    _COLUMN_BYTES, lambda values: 512 + values.get_total_buffer_size(), largest=_COLUMN_BYTES // 8
+)
 
 
 def open_data_file(store: Store, path: str) -> pa.NativeFile:

@@ -84,8 +84,10 @@ class GroupReader:
         def decode(name: str) -> pa.Array:
             return _one(opened().read_row_group(self._group, columns=[name], use_threads=False).column(name))
 
-        whole = {name: self._kept(stored[name], partial(decode, stored[name])) for name in stored}
-        return {name: values.slice(start, stop - start) for name, values in whole.items()}
+        return {
+            name: self._kept(column, partial(decode, column)).slice(start, stop - start)
+            for name, column in stored.items()
+        }
 
     def _read_pages(self, column: Column, start: int, stop: int) -> pa.Array | None:
         leaf = self._index.flat_leaf(column.name)

@@ -207,7 +207,7 @@ class _FileSearch:
             # The key is made of partition columns alone: all rows of the place have it.
             positions = np.arange(stop - start, dtype=np.int64)
             keys = np.zeros(stop - start, dtype=np.int64)
-        live = ~_occurs(positions, dead)
+        live = ~np.isin(positions, dead)
         # Another writer may have left two rows of one key.
         keys, unique = np.unique(numbers[keys[live]], return_index=True)
         positions = positions[live][unique]
@@ -232,15 +232,6 @@ class _FileSearch:
                 values = pa.nulls(len(positions), field.type)
             arrays.append(values if values.type == field.type else values.cast(field.type))
         return pa.Table.from_arrays(arrays, schema=self._schema)
-
-
-def _occurs(positions: Positions, among: Positions) -> Mask:
-    """Tells for each position whether it is among others, which are ascending."""
-    if not len(among):
-        return np.zeros(len(positions), dtype=np.bool_)
-    slots = np.minimum(np.searchsorted(among, positions), len(among) - 1)
-    found: Mask = among[slots] == positions
-    return found
 
 
 def _within(values: pa.Array, column: Column, bounds: Bounds) -> Mask:

@@ -138,7 +138,7 @@ def test_rows_are_read_once():
 
 def test_the_cache_forgets_what_was_not_used_lately_and_keeps_nothing_too_large():
     made: list[int] = []
-    cache: Cache[int] = Cache(80, lambda weight: weight)
+    cache: Cache[int] = Cache(80, lambda weight: weight, largest=10)
 
     def get(key: int, weight: int) -> None:
         cache.get(key, lambda: made.append(key) or weight)
