@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lakekit.errors import QueryError
+from lakekit.errors import LakeError, QueryError
 from lakekit.sql import call, create, ddl, dml, explain, merge, settings, show
 from lakekit.sql.context import Context
 from lakekit.sql.lexer import split, split_spans
@@ -108,6 +108,8 @@ def _pass_on(context: Context, statement: Statement) -> DataFrame:
         QueryError: if it would write to a keyed table past lakekit, which could give a key two rows.
     """
     _refuse_writes(context, statement)
+    if statement.is_query:
+        return _query(context, statement.sql)
     if statement.cursor().at("EXECUTE", "IMMEDIATE"):
         _refuse_writes_in_text(context, statement)
     start = _query_start(statement)
@@ -115,6 +117,15 @@ def _pass_on(context: Context, statement: Statement) -> DataFrame:
         _make_known(context, statement)
         return context.sql(statement.sql)
     return context.sql(rewrite(context, statement.sql, start))
+
+
+def _query(context: Context, sql: SqlText) -> DataFrame:
+    """Runs a query; tables of which it wants few rows are not read by Spark."""
+    try:
+        return context.sql(rewrite(context, sql, fetching=True))
+    except LakeError:
+        # Spark tells best what is wrong with a query that has all columns at hand.
+        return context.sql(rewrite(context, sql))
 
 
 def _query_start(statement: Statement) -> int | None:

@@ -14,6 +14,7 @@ from lakekit.skipping.values import Columns
 from lakekit.sql import constants, hints, system
 from lakekit.sql.context import Context
 from lakekit.sql.failures import SyntaxAt
+from lakekit.sql.fetching import can_fetch, fetched, named_columns
 from lakekit.sql.lexer import Token, tokenize
 from lakekit.sql.predicates import conditions
 from lakekit.sql.references import Reference, Scan
@@ -21,6 +22,8 @@ from lakekit.sql.scanner import scan
 from lakekit.sql.text import Edit, SqlText
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from lakekit.storage.snapshot import Snapshot
     from lakekit.table.table import Table
 
@@ -37,6 +40,7 @@ class Found:
         options: options of its hint and of the session.
         version: the version it asks for.
         predicate: what must be true of the rows wanted of it; None if nothing is known.
+        rows: those rows, and perhaps others, if they were fetched.
     """
 
     reference: Reference
@@ -46,19 +50,21 @@ class Found:
     options: hints.Options
     version: int | None
     predicate: Predicate | None = None
+    rows: DataFrame | None = None
 
     def snapshot(self) -> Snapshot:
         """Returns the state of the table that is read."""
         return self.table.snapshot(self.version)
 
 
-def rewrite(context: Context, sql: SqlText, start: int = 0) -> SqlText:
+def rewrite(context: Context, sql: SqlText, start: int = 0, fetching: bool = False) -> SqlText:
     """Returns a statement with its references to tables of the lake replaced.
 
     Args:
         context: the statement on its way.
         sql: a query, or a statement that holds one.
         start: index of the token where the query begins.
+        fetching: whether to fetch the rows of tables of which the query wants few.
 
     Raises:
         LakeError: for a version, option or system table that does not exist.
@@ -66,6 +72,8 @@ def rewrite(context: Context, sql: SqlText, start: int = 0) -> SqlText:
     text = str(sql)
     scanned = scan(tokenize(text), start)
     found = find(context, sql, scanned)
+    if fetching:
+        _fetch(context, scanned, found)
     names = _aliases(found)
     edits: list[Edit] = []
     for item in found:
@@ -158,6 +166,16 @@ def _add_predicates(context: Context, text: str, scanned: Scan, found: Sequence[
         by_place[place].predicate = predicate
 
 
+def _fetch(context: Context, scanned: Scan, found: Sequence[Found]) -> None:
+    if not context.lake.runner.is_local or not can_fetch(scanned):
+        return
+    columns = named_columns(scanned)
+    for item in found:
+        in_files = item.system is None and (item.options.table.read_mode != "log" or item.version is not None)
+        if in_files and item.table.primary_key and item.reference.options is None:
+            item.rows = fetched(item.table, item.version, item.predicate, columns)
+
+
 def _aliases(found: Sequence[Found]) -> dict[int, str]:
     """Returns for each reference the name by which the query can call its columns.
 
@@ -200,6 +218,8 @@ def _edits(context: Context, item: Found, alias: str, text: str) -> list[Edit]:
 
 def _source(context: Context, item: Found, text: str) -> tuple[str, bool]:
     """Returns the text for a table, and whether it is a query in parentheses."""
+    if item.rows is not None:
+        return quote(context.view(item.rows)), False
     if item.system is not None:
         view = context.view(system.rows(item.table, item.system, item.version, item.options))
         return quote(view), False

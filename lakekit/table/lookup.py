@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakekit.filestore.keys import comparable
+from lakekit.filestore.keys import Positions, comparable
 from lakekit.names import BUCKET_COLUMN
 from lakekit.skipping.footers import columns_of, footer_of, open_data_file, vector_of
 from lakekit.skipping.pages import GroupReader
@@ -96,6 +96,30 @@ class KeyedFiles:
         others = [c for c in self.stored if c.name not in stored]
         known = {name: values.slice(row - offset, 1) for name, values in stored.items()}
         return known | reader.read(others, row, row + 1)
+
+    def typed(
+        self, file: AddFile, columns: Mapping[str, pa.Array], positions: Positions, schema: pa.Schema
+    ) -> pa.Table:
+        """Returns rows of a file in a schema of columns of the table.
+
+        Args:
+            file: the file.
+            columns: what was read of it; columns that it does not have are null.
+            positions: the rows wanted, counted from the start of `columns`.
+            schema: names and types of the columns to return.
+        """
+        taken = pa.array(positions)
+        fixed = self.partition_arrays(file, len(positions))
+        arrays = []
+        for field in schema:
+            if field.name in fixed:
+                values = fixed[field.name]
+            elif field.name in columns:
+                values = columns[field.name].take(taken)
+            else:
+                values = pa.nulls(len(positions), field.type)
+            arrays.append(values if values.type == field.type else values.cast(field.type))
+        return pa.Table.from_arrays(arrays, schema=schema)
 
     def _place(self, file: AddFile) -> Place:
         values = tuple(_parsed(file.partition_values.get(c.name), c.kind) for c in self.partition_key)

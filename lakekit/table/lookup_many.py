@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -217,21 +217,7 @@ class _FileSearch:
         others = [c for c in self._files.stored if c.name not in stored]
         known: dict[str, pa.Array] = {name: values.slice(low, high - low) for name, values in stored.items()}
         known |= reader.read(others, start + low, start + high)
-        return Hits(keys, self._typed(known, positions - low))
-
-    def _typed(self, columns: Mapping[str, pa.Array], positions: Positions) -> pa.Table:
-        taken = pa.array(positions)
-        fixed = self._files.partition_arrays(self._file, len(positions))
-        arrays = []
-        for field in self._schema:
-            if field.name in fixed:
-                values = fixed[field.name]
-            elif field.name in columns:
-                values = columns[field.name].take(taken)
-            else:
-                values = pa.nulls(len(positions), field.type)
-            arrays.append(values if values.type == field.type else values.cast(field.type))
-        return pa.Table.from_arrays(arrays, schema=self._schema)
+        return Hits(keys, self._files.typed(self._file, known, positions - low, self._schema))
 
 
 def _within(values: pa.Array, column: Column, bounds: Bounds) -> Mask:

@@ -1,4 +1,4 @@
-"""What Spark finds is never in a file that is skipped: the model of Spark's comparisons, checked against Spark."""
+"""What Spark finds is never in a file or row that is left out: our model of its comparisons against Spark."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from lakekit.skipping.predicate import And, Anything, In, IsNotNull, IsNull, Or, StartsWith
 from lakekit.skipping.prune import prune
 from lakekit.storage.log import open_log
+from lakekit.table.fetch import fetch
 from tests.skipping.data import KINDS, random_predicate, random_table
 
 
@@ -85,3 +86,40 @@ def test_nothing_that_spark_finds_is_skipped(lake, folder):
         assert {row.file_name for row in found if row[f"p{i}"]} <= kept, predicate
         skipped += len(snapshot.files) - len(kept)
     assert skipped > 100
+
+
+@pytest.fixture(scope="module")
+def keyed(lake):
+    """A keyed table of the same columns in four runs, whose vectors hide rows of the first ones."""
+    import pyarrow as pa
+
+    at = random.Random(13)
+    columns = ", ".join(f"{name} {'bigint' if kind == 'long' else kind}" for name, kind in KINDS.items())
+    columns = columns.replace("tiny byte", "tiny tinyint")
+    table = lake.create_table("fetched", f"n INT, {columns}", primary_key=["n"], buckets=2)
+    for first in (0, 20, 10, 30):
+        rows = random_table(at, 30)
+        table.upsert(rows.add_column(0, "n", pa.array(range(first, first + 30), pa.int32())))
+    table.delete([{"n": n} for n in range(0, 60, 7)])
+    return table
+
+
+def test_rows_that_are_fetched_are_those_that_spark_finds(lake, keyed):
+    from pyspark.sql import functions as F
+
+    at = random.Random(14)
+    predicates = [random_predicate(at) for _ in range(150)]
+    rows = keyed.to_df()
+    wanted = [column_of(predicate, F).alias(f"p{i}") for i, predicate in enumerate(predicates)]
+    found = rows.select("n", *wanted).collect()
+    everything = {row.n: row for row in rows.collect()}
+    assert len(everything) == 51
+    left_out = 0
+    for i, predicate in enumerate(predicates):
+        fetched = fetch(keyed.root, predicate)
+        numbers = fetched["n"].to_pylist()
+        assert len(set(numbers)) == len(numbers)
+        assert {row.n for row in found if row[f"p{i}"]} <= set(numbers) <= set(everything), predicate
+        left_out += len(everything) - len(numbers)
+    assert left_out > 2_500
+    assert sorted(fetch(keyed.root, And(())).column("n").to_pylist()) == sorted(everything)

@@ -1,0 +1,211 @@
+"""Fetches the few rows of a table that a query wants, in this process.
+
+Spark reads a table through Delta, which lists the files in up to three jobs before a fourth reads rows. A query that
+statistics leave a handful of rows is done sooner by reading those here, as `lakekit.table.lookup` does for keys. The
+limits are there to give up early on what Spark does better; judging files, row groups and pages reads no rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from lakekit.filestore.encoding import PAGE_BYTES
+from lakekit.filestore.keys import Positions
+from lakekit.skipping.footers import columns_of, footer_of, open_data_file, vector_of
+from lakekit.skipping.masks import judged_columns, mask
+from lakekit.skipping.pages import GroupReader
+from lakekit.skipping.predicate import Predicate
+from lakekit.skipping.prune import FileBounds, FilePruning, prune
+from lakekit.skipping.rows import FileRows, Ranges, count
+from lakekit.skipping.values import Column, char_length
+from lakekit.storage.log import open_log
+from lakekit.table.lookup import KeyedFiles, as_kind, keyed_files
+from lakekit.table.lookup_many import visible_schema
+
+if TYPE_CHECKING:
+    from lakekit.storage.actions import AddFile
+    from lakekit.storage.snapshot import Snapshot
+
+MOST_FILES = 256
+"""Files that are looked into; Spark shares more of them out to all cores of a cluster."""
+MOST_ROWS = 10_000
+"""Rows that are fetched, deleted ones included."""
+MOST_JUDGED = 64 << 20
+"""Bytes of the columns in conditions that are decoded to find rows."""
+MOST_READ = 256 << 20
+"""Bytes of the other columns that are decoded for them; of each column at least a page."""
+MOST_BYTES = 4 << 20
+"""Bytes of the rows that are fetched."""
+
+_READERS = 8
+_APART = 8_192
+"""Rows between two wanted ones from which on what is between them is not read."""
+
+
+class _TooMuchError(Exception):
+    """Fetching would read more than it may."""
+
+
+class _Budget:
+    """What may still be read; safe to use from many threads."""
+
+    def __init__(self, amount: float) -> None:
+        self._left = amount
+        self._lock = threading.Lock()
+
+    def take(self, amount: float) -> None:
+        with self._lock:
+            self._left -= amount
+            if self._left < 0:
+                raise _TooMuchError
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Rows of one row group that statistics leave over."""
+
+    file: AddFile
+    rows: FileRows
+    group: int
+    ranges: Ranges
+
+    def bytes_of(self, columns: Collection[Column]) -> float:
+        """Returns how many bytes a row of the columns takes, about."""
+        metadata = self.rows.index.metadata.row_group(self.group)
+        names = {column.name.lower() for column in columns}
+        chunks = (metadata.column(i) for i in range(metadata.num_columns))
+        return sum(
+            chunk.total_uncompressed_size / max(metadata.num_rows, 1)
+            for chunk in chunks
+            if chunk.path_in_schema.partition(".")[0].lower() in names
+        )
+
+
+def fetch(
+    root: str, predicate: Predicate, version: int | None = None, columns: Collection[str] | None = None
+) -> pa.Table | None:
+    """Returns the rows of a table that a predicate may want, or None if those may be many.
+
+    Args:
+        root: path or URI of the table.
+        predicate: what is wanted. Rows that are not wanted may be among those returned.
+        version: the version to read; the newest by default.
+        columns: names of the columns to return, in any case; all by default.
+
+    Returns:
+        The rows, in no order, with the columns in the table's order.
+
+    Raises:
+        LakeError: if a file is missing or damaged.
+    """
+    log = open_log(root)
+    snapshot = log.snapshot(version)
+    schema = visible_schema(snapshot.metadata.schema_string)
+    if columns is not None:
+        wanted = {name.lower() for name in columns}
+        schema = pa.schema([field for field in schema if field.name.lower() in wanted])
+    pruning = _files(snapshot, predicate)
+    if pruning is None or not _is_plain(snapshot):
+        return None
+    fetching = _Fetching(keyed_files(log.store, snapshot), pruning.conditions.bound, schema)
+    try:
+        return fetching.run(pruning.kept)
+    except _TooMuchError:
+        return None
+
+
+def _files(snapshot: Snapshot, predicate: Predicate) -> FilePruning | None:
+    """Returns the files to look into, None if it is clear already that they hold too many rows."""
+    small = len(snapshot.files) <= MOST_FILES
+    few = small and sum(file.num_records or MOST_ROWS + 1 for file in snapshot.files.values()) <= MOST_ROWS
+    pruning = prune(snapshot, predicate)
+    if len(pruning.kept) > MOST_FILES or not (few or pruning.conditions.used):
+        return None
+    return pruning
+
+
+def _is_plain(snapshot: Snapshot) -> bool:
+    """Tells whether Spark reads what the files hold; it pads CHAR columns."""
+    return all(
+        not str(part["type"]).startswith(("variant", "interval", "void"))
+        and char_length(str((part.get("metadata") or {}).get("__CHAR_VARCHAR_TYPE_STRING"))) is None
+        and not (part.get("metadata") or {}).get("__COLLATIONS")
+        for part in snapshot.schema_json["fields"]
+    )
+
+
+class _Fetching:
+    """One fetch: first all row groups and pages are judged, then rows, then the rows that are left are read."""
+
+    def __init__(self, files: KeyedFiles, bound: Any, schema: pa.Schema) -> None:
+        self._files = files
+        self._bound = bound
+        self._schema = schema
+        stored = {column.name: column for column in files.stored}
+        self._judged = [c for c in judged_columns(bound) if c.name in stored]
+        self._others = [
+            stored[f.name] for f in schema if f.name in stored and stored[f.name] not in self._judged
+        ]
+        self._rows = _Budget(MOST_ROWS)
+        self._judging = _Budget(MOST_JUDGED)
+        self._reading = _Budget(MOST_READ)
+        self._bytes = _Budget(MOST_BYTES)
+
+    def run(self, files: Sequence[AddFile]) -> pa.Table:
+        """Returns the rows; raises `_TooMuchError` when a limit is reached."""
+        with ThreadPoolExecutor(_READERS) as pool:
+            pieces = [piece for found in pool.map(self._pieces, files) for piece in found]
+            tables = [table for found in pool.map(self._fetch, pieces) for table in found]
+        return pa.concat_tables([self._schema.empty_table(), *tables])
+
+    def _pieces(self, file: AddFile) -> list[_Piece]:
+        bounds = FileBounds(file, self._files.partitions)
+        rows = FileRows(footer_of(self._files.store, file.file_path), bounds)
+        pieces = []
+        with open_data_file(self._files.store, file.file_path) as source:
+            for group in rows.groups(self._bound):
+                piece = _Piece(file, rows, group, rows.ranges(source, self._bound, group))
+                self._judging.take(count(piece.ranges) * piece.bytes_of(self._judged))
+                pieces.append(piece)
+        return pieces
+
+    def _fetch(self, piece: _Piece) -> list[pa.Table]:
+        path = piece.file.file_path
+        with open_data_file(self._files.store, path) as source:
+            keep = columns_of(self._files.store, path)
+            reader = GroupReader(source, piece.rows.index, piece.group, path, keep)
+            return [
+                table for start, stop in piece.ranges for table in self._in_range(piece, reader, start, stop)
+            ]
+
+    def _in_range(self, piece: _Piece, reader: GroupReader, start: int, stop: int) -> Iterator[pa.Table]:
+        """Yields the wanted rows from `start` to `stop` of a row group."""
+        judged = reader.read(self._judged, start, stop)
+        typed = {c.name: as_kind(judged[c.name], c) for c in self._judged if c.name in judged}
+        positions = np.flatnonzero(mask(self._bound, typed, stop - start))
+        self._rows.take(len(positions))
+        positions = self._living(piece, positions + start)
+        per_row = piece.bytes_of(self._others)
+        self._bytes.take(len(positions) * piece.bytes_of([*self._judged, *self._others]))
+        for some in np.split(positions, np.flatnonzero(np.diff(positions) > _APART) + 1):
+            if len(some):
+                low, high = int(some[0]), int(some[-1]) + 1
+                self._reading.take((high - low) * per_row + len(self._others) * PAGE_BYTES)
+                found = {name: values.slice(low - start, high - low) for name, values in judged.items()}
+                found |= reader.read(self._others, low, high)
+                yield self._files.typed(piece.file, found, some - low, self._schema)
+
+    def _living(self, piece: _Piece, positions: Positions) -> Positions:
+        """Returns the rows of a row group that are not deleted."""
+        if piece.file.deletion_vector is None:
+            return positions
+        dead = vector_of(self._files.store, piece.file.deletion_vector)
+        first = piece.rows.index.group_starts[piece.group]
+        return positions[[first + position not in dead for position in positions.tolist()]]
