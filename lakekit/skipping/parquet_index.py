@@ -109,6 +109,17 @@ class ParquetIndex:
         rows = (self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups))
         return tuple(itertools.accumulate(rows, initial=0))[:-1]
 
+    @cached_property
+    def row_bytes(self) -> dict[str, float]:
+        """For each top-level column, its name in lower case, how many bytes a row takes on average, not compressed."""
+        rows = max(self.metadata.num_rows, 1)
+        found: dict[str, float] = {}
+        for group in map(self.metadata.row_group, range(self.metadata.num_row_groups)):
+            for chunk in map(group.column, range(group.num_columns)):
+                name = chunk.path_in_schema.partition(".")[0].lower()
+                found[name] = found.get(name, 0) + chunk.total_uncompressed_size / rows
+        return found
+
     @classmethod
     def read(cls, source: pa.NativeFile, path: str) -> ParquetIndex:
         """Reads the footer of an open file; usually one read.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,13 +22,14 @@ from lakekit.skipping.masks import judged_columns, mask
 from lakekit.skipping.pages import GroupReader
 from lakekit.skipping.predicate import Predicate
 from lakekit.skipping.prune import FileBounds, FilePruning, prune
-from lakekit.skipping.rows import FileRows, Ranges, count
+from lakekit.skipping.rows import FileRows
 from lakekit.skipping.values import Column, char_length
 from lakekit.storage.log import open_log
 from lakekit.table.lookup import KeyedFiles, as_kind, keyed_files
 from lakekit.table.lookup_many import visible_schema
 
 if TYPE_CHECKING:
+    from lakekit.skipping.parquet_index import ParquetIndex
     from lakekit.storage.actions import AddFile
     from lakekit.storage.snapshot import Snapshot
 
@@ -37,7 +37,7 @@ MOST_FILES = 256
 """Files that are looked into; Spark shares more of them out to all cores of a cluster."""
 MOST_ROWS = 10_000
 """Rows that are fetched, deleted ones included."""
-MOST_JUDGED = 64 << 20
+MOST_JUDGED = 32 << 20
 """Bytes of the columns in conditions that are decoded to find rows."""
 MOST_READ = 256 << 20
 """Bytes of the other columns that are decoded for them; of each column at least a page."""
@@ -65,27 +65,6 @@ class _Budget:
             self._left -= amount
             if self._left < 0:
                 raise _TooMuchError
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Rows of one row group that statistics leave over."""
-
-    file: AddFile
-    rows: FileRows
-    group: int
-    ranges: Ranges
-
-    def bytes_of(self, columns: Collection[Column]) -> float:
-        """Returns how many bytes a row of the columns takes, about."""
-        metadata = self.rows.index.metadata.row_group(self.group)
-        names = {column.name.lower() for column in columns}
-        chunks = (metadata.column(i) for i in range(metadata.num_columns))
-        return sum(
-            chunk.total_uncompressed_size / max(metadata.num_rows, 1)
-            for chunk in chunks
-            if chunk.path_in_schema.partition(".")[0].lower() in names
-        )
 
 
 def fetch(
@@ -142,7 +121,7 @@ def _is_plain(snapshot: Snapshot) -> bool:
 
 
 class _Fetching:
-    """One fetch: first all row groups and pages are judged, then rows, then the rows that are left are read."""
+    """One fetch: of each file row groups and pages are judged, then rows, then those that are left are read."""
 
     def __init__(self, files: KeyedFiles, bound: Any, schema: pa.Schema) -> None:
         self._files = files
@@ -160,52 +139,51 @@ class _Fetching:
 
     def run(self, files: Sequence[AddFile]) -> pa.Table:
         """Returns the rows; raises `_TooMuchError` when a limit is reached."""
-        with ThreadPoolExecutor(_READERS) as pool:
-            pieces = [piece for found in pool.map(self._pieces, files) for piece in found]
-            tables = [table for found in pool.map(self._fetch, pieces) for table in found]
+        # What is read of local files is little, and Python's lock makes threads that share it slower than one.
+        with ThreadPoolExecutor(1 if self._files.store.is_local else _READERS) as pool:
+            tables = [table for found in pool.map(self._in_file, files) for table in found]
         return pa.concat_tables([self._schema.empty_table(), *tables])
 
-    def _pieces(self, file: AddFile) -> list[_Piece]:
-        bounds = FileBounds(file, self._files.partitions)
-        rows = FileRows(footer_of(self._files.store, file.file_path), bounds)
-        pieces = []
-        with open_data_file(self._files.store, file.file_path) as source:
+    def _in_file(self, file: AddFile) -> list[pa.Table]:
+        self._rows.take(0)  # another file may have reached the limit
+        store, path = self._files.store, file.file_path
+        rows = FileRows(footer_of(store, path), FileBounds(file, self._files.partitions))
+        with open_data_file(store, path) as source:
+            found: list[pa.Table] = []
             for group in rows.groups(self._bound):
-                piece = _Piece(file, rows, group, rows.ranges(source, self._bound, group))
-                self._judging.take(count(piece.ranges) * piece.bytes_of(self._judged))
-                pieces.append(piece)
-        return pieces
+                reader = GroupReader(source, rows.index, group, path, columns_of(store, path))
+                for start, stop in rows.ranges(source, self._bound, group):
+                    found += self._in_range(file, rows.index, reader, group, start, stop)
+            return found
 
-    def _fetch(self, piece: _Piece) -> list[pa.Table]:
-        path = piece.file.file_path
-        with open_data_file(self._files.store, path) as source:
-            keep = columns_of(self._files.store, path)
-            reader = GroupReader(source, piece.rows.index, piece.group, path, keep)
-            return [
-                table for start, stop in piece.ranges for table in self._in_range(piece, reader, start, stop)
-            ]
-
-    def _in_range(self, piece: _Piece, reader: GroupReader, start: int, stop: int) -> Iterator[pa.Table]:
+    def _in_range(
+        self, file: AddFile, index: ParquetIndex, reader: GroupReader, group: int, start: int, stop: int
+    ) -> Iterator[pa.Table]:
         """Yields the wanted rows from `start` to `stop` of a row group."""
+        to_judge, to_read = (_row_bytes(index, columns) for columns in (self._judged, self._others))
+        self._judging.take((stop - start) * to_judge)
         judged = reader.read(self._judged, start, stop)
         typed = {c.name: as_kind(judged[c.name], c) for c in self._judged if c.name in judged}
         positions = np.flatnonzero(mask(self._bound, typed, stop - start))
         self._rows.take(len(positions))
-        positions = self._living(piece, positions + start)
-        per_row = piece.bytes_of(self._others)
-        self._bytes.take(len(positions) * piece.bytes_of([*self._judged, *self._others]))
+        positions = self._living(file, index.group_starts[group] + start, positions)
+        self._bytes.take(len(positions) * (to_judge + to_read))
         for some in np.split(positions, np.flatnonzero(np.diff(positions) > _APART) + 1):
             if len(some):
                 low, high = int(some[0]), int(some[-1]) + 1
-                self._reading.take((high - low) * per_row + len(self._others) * PAGE_BYTES)
-                found = {name: values.slice(low - start, high - low) for name, values in judged.items()}
-                found |= reader.read(self._others, low, high)
-                yield self._files.typed(piece.file, found, some - low, self._schema)
+                self._reading.take((high - low) * to_read + len(self._others) * PAGE_BYTES)
+                found = {name: values.slice(low, high - low) for name, values in judged.items()}
+                found |= reader.read(self._others, start + low, start + high)
+                yield self._files.typed(file, found, some - low, self._schema)
 
-    def _living(self, piece: _Piece, positions: Positions) -> Positions:
-        """Returns the rows of a row group that are not deleted."""
-        if piece.file.deletion_vector is None:
+    def _living(self, file: AddFile, first: int, positions: Positions) -> Positions:
+        """Returns the rows that are not deleted; `positions` count from the row `first` of the file."""
+        if file.deletion_vector is None:
             return positions
-        dead = vector_of(self._files.store, piece.file.deletion_vector)
-        first = piece.rows.index.group_starts[piece.group]
+        dead = vector_of(self._files.store, file.deletion_vector)
         return positions[[first + position not in dead for position in positions.tolist()]]
+
+
+def _row_bytes(index: ParquetIndex, columns: Sequence[Column]) -> float:
+    """Returns how many bytes a row of the columns takes in a file, about."""
+    return sum(index.row_bytes.get(column.name.lower(), 0) for column in columns)
