@@ -59,7 +59,7 @@ def _leaf_mask(leaf: Leaf, values: pa.Array) -> pa.Array:
     wanted = [value for value in leaf.intervals if not value.empty]
     if isinstance(predicate, In) or predicate.op == "=":
         if all(value.exact is not None for value in wanted):
-            return pc.is_in(values, pa.array([value.exact for value in wanted], kind))
+            return _is_in(values, pa.array([value.exact for value in wanted], kind))
         each = [_between(values, pa.scalar(v.low, kind), pa.scalar(v.high, kind)) for v in wanted]
         return reduce(pc.or_kleene, each)
     if not leaf.intervals:
@@ -72,6 +72,13 @@ def _leaf_mask(leaf: Leaf, values: pa.Array) -> pa.Array:
     found = pc.greater_equal(values, pa.scalar(value.low, kind))
     # Spark has NaN above every number.
     return pc.or_kleene(found, pc.is_nan(values)) if pa.types.is_floating(kind) else found
+
+
+def _is_in(values: pa.Array, wanted: pa.Array) -> pa.Array:
+    if pa.types.is_floating(values.type):
+        # Arrow's hash tells -0.0 from 0.0; their sums with 0.0 are the same.
+        values, wanted = (pc.add(each, pa.scalar(0.0, each.type)) for each in (values, wanted))
+    return pc.is_in(values, wanted)
 
 
 def _between(values: pa.Array, low: pa.Scalar, high: pa.Scalar) -> pa.Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lakekit.names import BUCKET_COLUMN
 from lakekit.skipping.predicate import And
 from lakekit.sql.lexer import Token
 from lakekit.sql.references import Scan
@@ -15,15 +14,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lakekit.skipping.predicate import Predicate
+    from lakekit.storage.snapshot import Snapshot
     from lakekit.table.table import Table
 
-_OF_FILES = (
-    "_metadata",
-    "input_file_name",
-    "input_file_block_start",
-    "input_file_block_length",
-    BUCKET_COLUMN,
-)
+_OF_FILES = ("_metadata", "input_file_name", "input_file_block_start", "input_file_block_length")
 """Names of what only rows that Spark read from files have."""
 _NAMES_NOTHING = ("NATURAL", "PIVOT", "UNPIVOT", "IDENTIFIER", "TABLE")
 """Words of queries that mean columns without naming them."""
@@ -52,22 +46,23 @@ def _is_count(tokens: Sequence[Token], place: int) -> bool:
 
 
 def fetched(
-    table: Table, version: int | None, predicate: Predicate | None, columns: set[str] | None
+    table: Table, snapshot: Snapshot, predicate: Predicate | None, columns: set[str] | None
 ) -> DataFrame | None:
     """Returns the rows that a query may want of a table, or None if Spark has to read them.
 
     Args:
-        table: a table with a primary key, on a local warehouse.
-        version: the version to read.
+        table: a table on a local warehouse.
+        snapshot: its state that is read.
         predicate: what must be true of the rows; None if nothing is known.
         columns: see `named_columns`.
     """
     from pyspark.sql.types import StructType
 
-    schema = table.schema_of(table.snapshot(version))
+    schema = table.schema_of(snapshot)
     if columns is not None:
         # A query that names no column still wants to know how many rows there are.
         fields = [field for field in schema if field.name.lower() in columns] or schema.fields[:1]
         schema = StructType(fields)
-    rows = fetch(table.root, And(()) if predicate is None else predicate, version, schema.names)
+    wanted = And(()) if predicate is None else predicate
+    rows = fetch(table.root, wanted, snapshot.version, schema.names)
     return None if rows is None else table.lake.spark.createDataFrame(rows, schema)

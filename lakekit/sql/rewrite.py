@@ -52,6 +52,11 @@ class Found:
     predicate: Predicate | None = None
     rows: DataFrame | None = None
 
+    @property
+    def from_files(self) -> bool:
+        """Whether the rows of the table itself are meant, without those that only its log has."""
+        return self.system is None and (self.options.table.read_mode != "log" or self.version is not None)
+
     def snapshot(self) -> Snapshot:
         """Returns the state of the table that is read."""
         return self.table.snapshot(self.version)
@@ -171,9 +176,8 @@ def _fetch(context: Context, scanned: Scan, found: Sequence[Found]) -> None:
         return
     columns = named_columns(scanned)
     for item in found:
-        in_files = item.system is None and (item.options.table.read_mode != "log" or item.version is not None)
-        if in_files and item.table.primary_key and item.reference.options is None:
-            item.rows = fetched(item.table, item.version, item.predicate, columns)
+        if item.from_files and item.table.primary_key and item.reference.options is None:
+            item.rows = fetched(item.table, item.snapshot(), item.predicate, columns)
 
 
 def _aliases(found: Sequence[Found]) -> dict[int, str]:
@@ -223,7 +227,7 @@ def _source(context: Context, item: Found, text: str) -> tuple[str, bool]:
     if item.system is not None:
         view = context.view(system.rows(item.table, item.system, item.version, item.options))
         return quote(view), False
-    if item.options.table.read_mode == "log" and item.version is None:
+    if not item.from_files:
         return quote(context.view(item.table.freshest())), False
     relation = item.table.relation(item.version)
     if item.reference.options is not None:
