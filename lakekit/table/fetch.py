@@ -8,7 +8,7 @@ limits are there to give up early on what Spark does better; judging files, row 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -86,12 +86,14 @@ def fetch(
     """
     log = open_log(root)
     snapshot = log.snapshot(version)
+    if not _is_plain(snapshot.schema_json, {}):
+        return None
     schema = visible_schema(snapshot.metadata.schema_string)
     if columns is not None:
         wanted = {name.lower() for name in columns}
         schema = pa.schema([field for field in schema if field.name.lower() in wanted])
     pruning = _files(snapshot, predicate)
-    if pruning is None or not _is_plain(snapshot):
+    if pruning is None:
         return None
     fetching = _Fetching(keyed_files(log.store, snapshot), pruning.conditions.bound, schema)
     try:
@@ -110,13 +112,17 @@ def _files(snapshot: Snapshot, predicate: Predicate) -> FilePruning | None:
     return pruning
 
 
-def _is_plain(snapshot: Snapshot) -> bool:
-    """Tells whether Spark reads what the files hold; it pads CHAR columns."""
-    return all(
-        not str(part["type"]).startswith(("variant", "interval", "void"))
-        and char_length(str((part.get("metadata") or {}).get("__CHAR_VARCHAR_TYPE_STRING"))) is None
-        and not (part.get("metadata") or {}).get("__COLLATIONS")
-        for part in snapshot.schema_json["fields"]
+def _is_plain(kind: Any, metadata: Mapping[str, Any]) -> bool:
+    """Tells whether Spark reads of a column, or a part of one, what the file holds: it pads CHAR, for one."""
+    declared = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING"))
+    if kind == "variant" or char_length(declared) is not None or metadata.get("__COLLATIONS"):
+        return False
+    if not isinstance(kind, Mapping):
+        return True
+    parts = [kind[name] for name in ("elementType", "keyType", "valueType") if name in kind]
+    fields = kind.get("fields", ())
+    return all(_is_plain(part, {}) for part in parts) and all(
+        _is_plain(field["type"], field.get("metadata") or {}) for field in fields
     )
 
 

@@ -15,7 +15,8 @@ def table(lake, database):
     made = lake.create_table(
         "many",
         "id BIGINT, dt DATE, n INT COMMENT 'a number', s STRING NOT NULL, at TIMESTAMP, "
-        "who STRUCT<name: STRING, tags: ARRAY<STRING>>",
+        "who STRUCT<name: STRING, tags: ARRAY<STRING>, since: TIMESTAMP>, wall TIMESTAMP_NTZ, raw BINARY, "
+        "scores MAP<STRING, DECIMAL(10, 2)>, score DOUBLE",
         primary_key=["id"],
         buckets=4,
         properties={"compaction.auto": "false"},
@@ -23,7 +24,8 @@ def table(lake, database):
     columns = (
         "id, DATE'2022-01-01' + INT(id % 30) AS dt, INT(id % 100) AS n, concat('s', id) AS s, "
         "TIMESTAMP'2022-01-01 12:00:00' + make_interval(0, 0, 0, 0, 0, 0, id) AS at, "
-        "named_struct('name', string(id), 'tags', array('a', NULL)) AS who"
+        "named_struct('name', string(id), 'tags', array('a', NULL), 'since', TIMESTAMP'2022-07-01 12:00:00') AS who, "
+        "TIMESTAMP_NTZ'2022-07-01 12:30:00' AS wall, X'00ff' AS raw, map('a', 1.5BD) AS scores, id / 7 AS score"
     )
     lake.sql(f"INSERT INTO many SELECT {columns} FROM range(50000)")
     lake.sql("ALTER TABLE many ADD COLUMN extra DECIMAL(10, 2)")
@@ -64,6 +66,18 @@ def test_the_rows_are_those_of_spark(lake, run, table, query, monkeypatch):
     by_spark = lake.sql(query, **params)
     assert rows == by_spark.collect()
     assert fetched.schema == by_spark.schema
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+def test_times_are_those_of_spark_in_any_zone(lake, table, zone, monkeypatch):
+    query = "SELECT at, who.since, wall, string(at), string(who.since) FROM many WHERE id = 7"
+    lake.spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        fetched = lake.sql(query).collect()
+        monkeypatch.setattr("lakekit.sql.rewrite.can_fetch", lambda _: False)
+        assert lake.sql(query).collect() == fetched
+    finally:
+        lake.spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
 def test_no_job_is_started(lake, table, jobs):
@@ -120,6 +134,13 @@ def test_text_that_spark_pads(run, database):
     run("CREATE TABLE padded (id INT PRIMARY KEY, c CHAR(5), v VARCHAR(5)) USING lake")
     run("INSERT INTO padded VALUES (1, 'ab', 'ab')")
     assert run("SELECT c, v FROM padded WHERE id = 1") == [("ab   ", "ab")]
+
+
+def test_values_that_only_spark_reads(run, database):
+    run("CREATE TABLE loose (id INT PRIMARY KEY, v VARIANT, parts ARRAY<STRUCT<v: VARIANT>>) USING lake")
+    run("INSERT INTO loose SELECT 1, parse_json('{\"a\": 5}'), array(named_struct('v', parse_json('7')))")
+    query = "SELECT variant_get(v, '$.a', 'int'), variant_get(parts[0].v, '$', 'int') FROM loose WHERE id = 1"
+    assert run(query) == [(5, 7)]
 
 
 def test_errors_are_those_of_the_whole_table(lake, table):
