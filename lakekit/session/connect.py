@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import shutil
 import socket
 import sys
 import threading
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from lakekit.errors import InvalidOptionError, SessionError
 from lakekit.lake import Lake
 from lakekit.logstore.connection import log_settings
+from lakekit.session import scratch, versions
 from lakekit.session import spark as local
-from lakekit.session import versions
 from lakekit.session.runner import ClusterRunner, LocalRunner
 
 if TYPE_CHECKING:
@@ -350,7 +349,7 @@ def _end(session: SparkSession, folder: Path) -> None:
         session.stop()
     finally:
         local.end_jvm()
-        shutil.rmtree(folder, ignore_errors=True)
+        scratch.remove(folder)
 
 
 def _end_remote(session: Any) -> None:

@@ -7,19 +7,17 @@ import logging
 import math
 import os
 import shlex
-import shutil
 import site
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakekit.errors import InvalidOptionError, SessionError
 from lakekit.logstore.connection import PREFIX as LOG_PREFIX
-from lakekit.session import archive, jars, versions
+from lakekit.session import archive, jars, scratch, versions
 from lakekit.session.java import find_java
 
 if TYPE_CHECKING:
@@ -147,7 +145,7 @@ def start_local(warehouse: str, config: Mapping[str, str]) -> tuple[SparkSession
     versions.check_packages()
     java = find_java()
     delta_jars = jars.not_in_spark(jars.resolve(versions.delta_coordinates()))
-    folder = Path(tempfile.mkdtemp(prefix="lakekit-")).resolve()
+    folder = scratch.make()
     every_jar = [*filter(None, config.get("spark.jars", "").split(",")), *map(str, delta_jars)]
     asked = {**config, "spark.jars": ",".join(map(_absolute, every_jar))}
     # Workers must be this very interpreter: another one may lack pyarrow, or be of another version.
@@ -162,7 +160,7 @@ def start_local(warehouse: str, config: Mapping[str, str]) -> tuple[SparkSession
     except BaseException as error:
         reason = _last_problem(folder / "spark.log") or str(error).partition("\n")[0]
         end_jvm()
-        shutil.rmtree(folder, ignore_errors=True)
+        scratch.remove(folder)
         if not isinstance(error, Exception):
             raise
         raise SessionError(
