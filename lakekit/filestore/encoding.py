@@ -1,8 +1,8 @@
-"""How data files are encoded: settings of the Parquet writer for a schema."""
+"""How data files are encoded, the settings of the Parquet writer, and how what is read of them fits a schema."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +30,21 @@ def parquet_options(schema: pa.Schema) -> dict[str, Any]:
         "data_page_size": PAGE_BYTES,
         "store_schema": False,
     }
+
+
+def in_schema(columns: Mapping[str, pa.Array], rows: int, schema: pa.Schema) -> pa.Table:
+    """Returns columns of a data file as the schema has them now; what the file lacks is null.
+
+    Args:
+        columns: what was read, by name, `rows` values each; columns that the schema has not are left out.
+        rows: number of rows.
+        schema: names and types of the table's columns, which may be wider than the file's.
+    """
+    arrays = []
+    for field in schema:
+        values = columns[field.name] if field.name in columns else pa.nulls(rows, field.type)
+        arrays.append(values if values.type == field.type else values.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _leaves(field: pa.Field, path: tuple[str, ...]) -> Iterator[tuple[str, pa.DataType]]:

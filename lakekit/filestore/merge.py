@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakekit.filestore.compaction import Unit
+from lakekit.filestore.encoding import in_schema
 from lakekit.filestore.keys import Positions, within
 from lakekit.filestore.layout import BucketLayout
 from lakekit.filestore.result import BucketResult
@@ -159,21 +160,10 @@ def file_batches(store: Store, path: str, schema: pa.Schema) -> Iterator[tuple[i
     names = [name for name in schema.names if name in present]
     offset = 0
     for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=names, use_threads=False):
-        yield offset, _conform(batch, schema)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        yield offset, in_schema(columns, batch.num_rows, schema)
         offset += batch.num_rows
     parquet.close()
-
-
-def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    columns = []
-    for column in schema:
-        index = batch.schema.get_field_index(column.name)
-        if index < 0:
-            columns.append(pa.nulls(batch.num_rows, column.type))
-        else:
-            values = batch.column(index)
-            columns.append(values if values.type == column.type else values.cast(column.type))
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _key(rows: pa.Table, columns: Sequence[str], index: int) -> tuple[Any, ...]:

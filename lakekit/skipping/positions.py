@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from lakekit.filestore.encoding import in_schema
 from lakekit.filestore.keys import Positions, within
 from lakekit.skipping.footers import footer_of, open_data_file
 from lakekit.skipping.pages import GroupReader
@@ -42,15 +43,8 @@ def rows_at(store: Store, path: str, positions: Positions, schema: pa.Schema) ->
             if len(wanted) <= _FEW:
                 parts = [(int(row), int(row) + 1, np.zeros(1, dtype=np.int64)) for row in wanted]
             for start, stop, rows in parts:
-                yield _conform(reader.read(columns, start, stop), pa.array(rows), schema)
-
-
-def _conform(stored: dict[str, pa.Array], rows: pa.Array, schema: pa.Schema) -> pa.Table:
-    arrays = []
-    for field in schema:
-        if field.name not in stored:
-            arrays.append(pa.nulls(len(rows), field.type))
-            continue
-        values = stored[field.name].take(rows)
-        arrays.append(values if values.type == field.type else values.cast(field.type))
-    return pa.Table.from_arrays(arrays, schema=schema)
+                taken = pa.array(rows)
+                found = {
+                    name: values.take(taken) for name, values in reader.read(columns, start, stop).items()
+                }
+                yield in_schema(found, len(taken), schema)

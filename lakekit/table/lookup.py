@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakekit.filestore.encoding import in_schema
 from lakekit.filestore.keys import Positions, comparable
 from lakekit.names import BUCKET_COLUMN
 from lakekit.skipping.footers import columns_of, footer_of, open_data_file, vector_of
@@ -109,17 +110,8 @@ class KeyedFiles:
             schema: names and types of the columns to return.
         """
         taken = pa.array(positions)
-        fixed = self.partition_arrays(file, len(positions))
-        arrays = []
-        for field in schema:
-            if field.name in fixed:
-                values = fixed[field.name]
-            elif field.name in columns:
-                values = columns[field.name].take(taken)
-            else:
-                values = pa.nulls(len(positions), field.type)
-            arrays.append(values if values.type == field.type else values.cast(field.type))
-        return pa.Table.from_arrays(arrays, schema=schema)
+        found = {name: columns[name].take(taken) for name in schema.names if name in columns}
+        return in_schema(found | self.partition_arrays(file, len(taken)), len(taken), schema)
 
     def _place(self, file: AddFile) -> Place:
         values = tuple(_parsed(file.partition_values.get(c.name), c.kind) for c in self.partition_key)
