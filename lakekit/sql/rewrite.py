@@ -176,7 +176,7 @@ def _fetch(context: Context, scanned: Scan, found: Sequence[Found]) -> None:
         return
     columns = named_columns(scanned)
     for item in found:
-        if item.from_files and item.table.primary_key and item.reference.options is None:
+        if item.from_files and item.reference.options is None:
             item.rows = fetched(item.table, item.snapshot(), item.predicate, columns)
 
 

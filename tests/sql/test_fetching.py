@@ -80,6 +80,23 @@ def test_times_are_those_of_spark_in_any_zone(lake, table, zone, monkeypatch):
         lake.spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.parametrize("partitions", [[], ["dt"]])
+def test_tables_that_spark_wrote(lake, run, database, table, partitions, monkeypatch):
+    """Appends go through Spark's own writer, with its types and its names of folders."""
+    name = "appended" + "".join(partitions)
+    lake.create_table(name, table.schema, partition_by=partitions)
+    run(f"INSERT INTO {name} SELECT * FROM many WHERE id < 3000")
+    run(f"INSERT INTO {name} SELECT * FROM many WHERE id BETWEEN 2990 AND 2999")
+    query = f"SELECT * FROM {name} WHERE id >= 2985 OR dt = DATE'2022-01-02' AND id < 100 ORDER BY id, dt"
+    fetched = lake.sql(query)
+    rows = fetched.collect()
+    assert len(rows) == 15 + 10 + 4
+    monkeypatch.setattr("lakekit.sql.rewrite.can_fetch", lambda _: False)
+    by_spark = lake.sql(query)
+    assert by_spark.collect() == rows
+    assert by_spark.schema == fetched.schema
+
+
 def test_no_job_is_started(lake, table, jobs):
     before = jobs()
     assert lake.sql("SELECT * FROM many WHERE id = 4321").collect()[0].s == "s4321"
