@@ -13,9 +13,11 @@ import struct
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache, partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakekit.filestore.keys import Positions
 from lakekit.skipping.footers import Keep
 from lakekit.skipping.parquet_index import DataFileError, Pages, ParquetIndex
 from lakekit.skipping.thrift import Field, Reader, ThriftError, encode
@@ -54,22 +56,54 @@ class GroupReader:
         Raises:
             DataFileError: if the file is damaged.
         """
+        return self._each(
+            columns,
+            lambda leaf, pages: self._range(leaf, pages, start, stop),
+            lambda values: values.slice(start, stop - start),
+        )
+
+    def take(self, columns: Sequence[Column], rows: Positions) -> dict[str, pa.Array]:
+        """Returns single rows of top-level columns; of a column from those pages alone that hold some of them.
+
+        Args:
+            columns: which columns.
+            rows: positions in the row group, ascending, at least one.
+
+        Returns:
+            See `read`.
+
+        Raises:
+            DataFileError: if the file is damaged.
+        """
+        taken = pa.array(rows)
+        return self._each(
+            columns, lambda leaf, pages: self._single(leaf, pages, rows), lambda values: values.take(taken)
+        )
+
+    def _each(
+        self,
+        columns: Sequence[Column],
+        of_pages: Callable[[int, Pages], pa.Array],
+        of_all: Callable[[pa.Array], pa.Array],
+    ) -> dict[str, pa.Array]:
+        """Returns what `of_pages` makes of columns whose pages are known, and `of_all` of the others."""
         found: dict[str, pa.Array] = {}
         whole: list[str] = []
         try:
             for column in columns:
-                values = self._read_pages(column, start, stop)
-                if values is None:
+                leaf = self._index.flat_leaf(column.name)
+                pages = None if leaf is None else self._index.pages(self._source, self._group, leaf)
+                if leaf is None or pages is None or len(pages) == 1:
                     whole.append(column.name)
                 else:
-                    found[column.name] = values
+                    found[column.name] = of_pages(leaf, pages)
             if whole:
-                found.update(self._read_whole(whole, start, stop))
+                found.update({name: of_all(values) for name, values in self._read_whole(whole).items()})
         except (pa.ArrowException, OSError) as error:
             raise DataFileError.of(self._path, str(error).splitlines()[0]) from error
         return found
 
-    def _read_whole(self, names: Sequence[str], start: int, stop: int) -> dict[str, pa.Array]:
+    def _read_whole(self, names: Sequence[str]) -> dict[str, pa.Array]:
         by_name = {name.lower(): name for name in self._index.metadata.schema.to_arrow_schema().names}
         stored = {name: by_name[name.lower()] for name in names if name.lower() in by_name}
         if not stored:
@@ -84,30 +118,29 @@ class GroupReader:
         def decode(name: str) -> pa.Array:
             return _one(opened().read_row_group(self._group, columns=[name], use_threads=False).column(name))
 
-        return {
-            name: self._kept(column, partial(decode, column)).slice(start, stop - start)
-            for name, column in stored.items()
-        }
+        return {name: self._kept(column, partial(decode, column)) for name, column in stored.items()}
 
-    def _read_pages(self, column: Column, start: int, stop: int) -> pa.Array | None:
-        leaf = self._index.flat_leaf(column.name)
-        if leaf is None:
-            return None
-        pages = self._index.pages(self._source, self._group, leaf)
-        if pages is None or len(pages) == 1:
-            return None
+    def _range(self, leaf: int, pages: Pages, start: int, stop: int) -> pa.Array:
         first = bisect.bisect_right(pages.first_rows, start) - 1
-        spans = self._spans(first, bisect.bisect_left(pages.first_rows, stop), len(pages))
-        parts = [self._kept((leaf, *span), partial(self._decode, leaf, pages, *span)) for span in spans]
+        spans = [(first, bisect.bisect_left(pages.first_rows, stop))]
+        if self._keep is not None:
+            spans = _apart(range(*spans[0]), len(pages))
+        parts = [self._decoded(leaf, pages, *span) for span in spans]
         values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
         return values.slice(start - pages.first_rows[spans[0][0]], stop - start)
 
-    def _spans(self, first: int, last: int, count: int) -> list[tuple[int, int]]:
-        """Returns what to read for the pages from `first` up to `last` (not included)."""
-        if self._keep is None:
-            return [(first, last)]
-        # Kept are single pages, or all of a column: else they would be kept in many combinations.
-        return [(0, count)] if 2 * (last - first) > count else [(i, i + 1) for i in range(first, last)]
+    def _single(self, leaf: int, pages: Pages, rows: Positions) -> pa.Array:
+        needed = np.unique(np.searchsorted(pages.first_rows, rows, side="right") - 1).tolist()
+        parts = []
+        for first, last in _apart(needed, len(pages)):
+            low, high = np.searchsorted(rows, [pages.first_rows[first], pages.first_rows[last]])
+            values = self._decoded(leaf, pages, first, last)
+            parts.append(values.take(pa.array(rows[low:high] - pages.first_rows[first])))
+        return pa.concat_arrays(parts)
+
+    def _decoded(self, leaf: int, pages: Pages, first: int, last: int) -> pa.Array:
+        """Returns the values of the pages from `first` up to `last` (not included)."""
+        return self._kept((leaf, first, last), partial(self._decode, leaf, pages, first, last))
 
     def _decode(self, leaf: int, pages: Pages, first: int, last: int) -> pa.Array:
         data = _file_of(self._source, self._index, self._group, leaf, pages, first, last)
@@ -116,6 +149,14 @@ class GroupReader:
 
     def _kept(self, part: Hashable, read: Callable[[], pa.Array]) -> pa.Array:
         return read() if self._keep is None else self._keep((self._group, part), read)
+
+
+def _apart(needed: Sequence[int], count: int) -> list[tuple[int, int]]:
+    """Returns what to read for some of a column's pages: all of them if it is most, else each on its own.
+
+    Parts are kept as they were read; with longer ones the same pages would be kept in many combinations.
+    """
+    return [(0, count)] if 2 * len(needed) > count else [(page, page + 1) for page in needed]
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -45,8 +45,6 @@ MOST_BYTES = 4 << 20
 """Bytes of the rows that are fetched."""
 
 _READERS = 8
-_APART = 8_192
-"""Rows between two wanted ones from which on what is between them is not read."""
 
 
 class _TooMuchError(Exception):
@@ -174,13 +172,9 @@ class _Fetching:
         self._rows.take(len(positions))
         positions = self._living(file, index.group_starts[group] + start, positions)
         self._bytes.take(len(positions) * (to_judge + to_read))
-        for some in np.split(positions, np.flatnonzero(np.diff(positions) > _APART) + 1):
-            if len(some):
-                low, high = int(some[0]), int(some[-1]) + 1
-                self._reading.take((high - low) * to_read + len(self._others) * PAGE_BYTES)
-                found = {name: values.slice(low, high - low) for name, values in judged.items()}
-                found |= reader.read(self._others, start + low, start + high)
-                yield self._files.typed(file, found, some - low, self._schema)
+        if len(positions):
+            self._reading.take(_page_bytes(index, self._others, positions))
+            yield self._files.rows_at(file, reader, judged, start, positions, self._schema)
 
     def _living(self, file: AddFile, first: int, positions: Positions) -> Positions:
         """Returns the rows that are not deleted; `positions` count from the row `first` of the file."""
@@ -188,6 +182,16 @@ class _Fetching:
             return positions
         dead = vector_of(self._files.store, file.deletion_vector)
         return positions[[first + position not in dead for position in positions.tolist()]]
+
+
+def _page_bytes(index: ParquetIndex, columns: Sequence[Column], rows: Positions) -> float:
+    """Returns how many bytes the pages take that hold the columns of some rows, about."""
+    total = 0.0
+    for column in columns:
+        width = index.row_bytes.get(column.name.lower(), 0)
+        length = max(1, int(PAGE_BYTES / width)) if width else 1  # of a page, in rows
+        total += len(np.unique(rows // length)) * length * width
+    return total
 
 
 def _row_bytes(index: ParquetIndex, columns: Sequence[Column]) -> float:

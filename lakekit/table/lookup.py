@@ -83,35 +83,30 @@ class KeyedFiles:
         values = [(c, self.snapshot.partition_value(file.partition_values, c.name)) for c in columns]
         return {c.name: pa.array([value] * count, arrow_type(str(c.kind))) for c, value in values}
 
-    def read_columns(
-        self, reader: GroupReader, stored: Mapping[str, pa.Array], offset: int, row: int
-    ) -> dict[str, pa.Array]:
-        """Returns all stored columns of one row of a row group.
-
-        Args:
-            reader: reads the row group.
-            stored: columns that were read already.
-            offset: row of the row group that `stored` starts with.
-            row: the row wanted.
-        """
-        others = [c for c in self.stored if c.name not in stored]
-        known = {name: values.slice(row - offset, 1) for name, values in stored.items()}
-        return known | reader.read(others, row, row + 1)
-
-    def typed(
-        self, file: AddFile, columns: Mapping[str, pa.Array], positions: Positions, schema: pa.Schema
+    def rows_at(
+        self,
+        file: AddFile,
+        reader: GroupReader,
+        read: Mapping[str, pa.Array],
+        start: int,
+        rows: Positions,
+        schema: pa.Schema,
     ) -> pa.Table:
-        """Returns rows of a file in a schema of columns of the table.
+        """Returns rows of a row group.
 
         Args:
             file: the file.
-            columns: what was read of it; columns that it does not have are null.
-            positions: the rows wanted, counted from the start of `columns`.
-            schema: names and types of the columns to return.
+            reader: of the row group.
+            read: columns that were read already.
+            start: the row of the row group that `read` starts with.
+            rows: the rows wanted, counted from `start`, ascending.
+            schema: names and types of the columns to return; what the file lacks is null.
         """
-        taken = pa.array(positions)
-        found = {name: columns[name].take(taken) for name in schema.names if name in columns}
-        return in_schema(found | self.partition_arrays(file, len(taken)), len(taken), schema)
+        taken = pa.array(rows)
+        known = {name: values.take(taken) for name, values in read.items()}
+        others = [c for c in self.stored if c.name in schema.names and c.name not in known]
+        known |= reader.take(others, start + rows)
+        return in_schema(known | self.partition_arrays(file, len(rows)), len(rows), schema)
 
     def _place(self, file: AddFile) -> Place:
         values = tuple(_parsed(file.partition_values.get(c.name), c.kind) for c in self.partition_key)
@@ -216,7 +211,9 @@ def _find_in_file(
                 stored = reader.read(files.file_key, start, stop)
                 for row in _matches(files, stored, key, stop - start):
                     if first + start + row not in vector:
-                        return files.read_columns(reader, stored, start, start + row)
+                        others = [c for c in files.stored if c.name not in stored]
+                        found = {name: values.slice(row, 1) for name, values in stored.items()}
+                        return found | reader.read(others, start + row, start + row + 1)
     return None
 
 

@@ -213,11 +213,9 @@ class _FileSearch:
         positions = positions[live][unique]
         if not len(positions):
             return None
-        low, high = int(positions.min()), int(positions.max()) + 1
-        others = [c for c in self._files.stored if c.name not in stored]
-        known: dict[str, pa.Array] = {name: values.slice(low, high - low) for name, values in stored.items()}
-        known |= reader.read(others, start + low, start + high)
-        return Hits(keys, self._files.typed(self._file, known, positions - low, self._schema))
+        order = np.argsort(positions)
+        rows = self._files.rows_at(self._file, reader, stored, start, positions[order], self._schema)
+        return Hits(keys[order], rows)
 
 
 def _within(values: pa.Array, column: Column, bounds: Bounds) -> Mask:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Hashable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -65,13 +66,18 @@ def test_any_rows_of_any_layout(layout):
         reader = GroupReader(source, index, group, "f.parquet")
         start = at.randint(0, reader.rows - 1)
         stop = at.randint(start + 1, reader.rows)
-        found = reader.read(columns, start, stop)
-        expected = rows.slice(group * 100 + start, stop - start)
-        for name in rows.column_names:
-            values = found[name]
-            if values.type != expected.schema.field(name).type and pa.types.is_timestamp(values.type):
-                values = values.cast(expected.schema.field(name).type)
-            assert repr(values.to_pylist()) == repr(expected[name].to_pylist()), name
+        assert_same(reader.read(columns, start, stop), rows.slice(group * 100 + start, stop - start))
+        single = sorted(at.sample(range(reader.rows), at.randint(1, 12)))
+        taken = reader.take(columns, np.array(single))
+        assert_same(taken, rows.slice(group * 100).take(pa.array(single)))
+
+
+def assert_same(found: dict[str, pa.Array], expected: pa.Table) -> None:
+    for name in expected.column_names:
+        values = found[name]
+        if values.type != expected.schema.field(name).type and pa.types.is_timestamp(values.type):
+            values = values.cast(expected.schema.field(name).type)
+        assert repr(values.to_pylist()) == repr(expected[name].to_pylist()), name
 
 
 def test_reads_less_than_the_file():
@@ -89,12 +95,16 @@ def test_reads_less_than_the_file():
             read.append(size)
             return data[offset : offset + size]
 
-    found = GroupReader(Counting(), index, 0, "f").read(list(columns_of(rows).values()), 70_000, 70_001)
+    reader, columns = GroupReader(Counting(), index, 0, "f"), list(columns_of(rows).values())
+    found = reader.read(columns, 70_000, 70_001)
     assert {name: values.to_pylist() for name, values in found.items()} == {
         "id": [70_000],
         "txt": ["a text of number 70000"],
     }
     assert sum(read) < len(data) / 20
+    read.clear()
+    assert reader.take(columns, np.array([5, 99_999]))["id"].to_pylist() == [5, 99_999]
+    assert sum(read) < len(data) / 10
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
