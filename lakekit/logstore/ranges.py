@@ -120,7 +120,7 @@ async def _passed_on(
     reader = PartitionReader(semantics.guarantee, piece.done)
     for record in await _before(target, piece, records, semantics):
         if record.entry is not None:
-            list(reader.feed(record.entry, record.offset))
+            reader.feed(record.entry, record.offset)
     passed = [
         LogChange(change, record)
         for record in records

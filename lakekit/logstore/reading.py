@@ -216,7 +216,7 @@ def to_table(target: Target, changes: Sequence[LogChange]) -> pa.Table:
     """
     rows = rows_of(target, changes)
     facts = (
-        [c.change.kind.value for c in changes],
+        [c.change.kind.sign for c in changes],
         [c.record.partition for c in changes],
         [c.record.offset for c in changes],
         [c.record.timestamp * 1000 for c in changes],

@@ -30,8 +30,9 @@ class RowKind(Enum):
     DELETE = "-D"
 
     def __init__(self, value: str) -> None:
-        """Keeps the value as it is in headers."""
+        """Keeps the value as it is in headers, and where it is read faster than as an enum's."""
         self.text = value.encode()
+        self.sign = value
 
     @property
     def inverse(self) -> RowKind:

@@ -9,13 +9,14 @@ epoch and number never go back. Amoro's LogStore has the flips; there epochs com
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakekit.logstore.records import TABLE, Change, Entry, Flip
 
 Place = tuple[int, float]
 """An epoch and a number in it."""
+_BEFORE_ALL: Place = (-1, -1)
 
 
 @dataclass
@@ -32,43 +33,38 @@ class PartitionReader:
     _last: dict[str, Place] = field(default_factory=dict)
     _open: dict[str, list[tuple[int, Change]]] = field(default_factory=dict)
 
-    def feed(self, entry: Entry, offset: int = 0) -> Iterator[Change]:
-        """Yields what the reader passes on for the record at an offset."""
+    def feed(self, entry: Entry, offset: int = 0) -> list[Change]:
+        """Returns what the reader passes on for the record at an offset."""
         if isinstance(entry, Change):
-            yield from self._change(entry, offset)
-        elif isinstance(entry, Flip):
-            if self.guarantee:
-                yield from self._flip(entry)
-        else:
-            self._raise_last(entry.writer, (entry.epoch, math.inf))
-            self._open[entry.writer] = [
-                o for o in self._open.get(entry.writer, []) if o[1].epoch > entry.epoch
-            ]
+            return [entry] if self._passes(entry, offset) else []
+        if isinstance(entry, Flip):
+            return self._flip(entry) if self.guarantee else []
+        self._raise_last(entry.writer, (entry.epoch, math.inf))
+        self._open[entry.writer] = [o for o in self._open.get(entry.writer, []) if o[1].epoch > entry.epoch]
+        return []
 
     def first_open(self) -> int | None:
         """Returns the offset of the oldest change that a flip may still take back, if there is one."""
         return min((changes[0][0] for changes in self._open.values() if changes), default=None)
 
-    def _change(self, change: Change, offset: int) -> Iterator[Change]:
-        if change.epoch <= self.done.get(change.writer, -1):
-            return
-        if self.guarantee or change.writer == TABLE:
-            if (change.epoch, change.seq) <= self._last.get(change.writer, (-1, -1)):
-                return
-            self._last[change.writer] = change.epoch, change.seq
-        if self.guarantee and change.writer != TABLE:
-            self._open.setdefault(change.writer, []).append((offset, change))
-        yield change
+    def _passes(self, change: Change, offset: int) -> bool:
+        writer, place = change.writer, (change.epoch, change.seq)
+        if change.epoch <= self.done.get(writer, -1):
+            return False
+        if self.guarantee or writer == TABLE:
+            if place <= self._last.get(writer, _BEFORE_ALL):
+                return False
+            self._last[writer] = place
+        if self.guarantee and writer != TABLE:
+            self._open.setdefault(writer, []).append((offset, change))
+        return True
 
-    def _flip(self, flip: Flip) -> Iterator[Change]:
-        kept = []
-        for offset, change in reversed(self._open.get(flip.writer, [])):
-            if change.epoch > flip.last_good:
-                yield change._replace(kind=change.kind.inverse)
-            else:
-                kept.append((offset, change))
-        self._open[flip.writer] = kept[::-1]
+    def _flip(self, flip: Flip) -> list[Change]:
+        sent = self._open.get(flip.writer, [])
+        self._open[flip.writer] = [o for o in sent if o[1].epoch <= flip.last_good]
         self._last[flip.writer] = flip.last_good, math.inf
+        in_vain = [change for _, change in reversed(sent) if change.epoch > flip.last_good]
+        return [change._replace(kind=change.kind.inverse) for change in in_vain]
 
     def _raise_last(self, writer: str, place: Place) -> None:
-        self._last[writer] = max(self._last.get(writer, (-1, -1)), place)
+        self._last[writer] = max(self._last.get(writer, _BEFORE_ALL), place)

@@ -107,16 +107,18 @@ class Tail:
         if not changes:
             return []
         rows = self._to_python(rows_of(self._target, changes))
+        moments = {each.record.timestamp for each in changes}
+        times = {millis: dt.datetime.fromtimestamp(millis / 1000, dt.timezone.utc) for millis in moments}
         return [
             LogRow(
-                kind=each.change.kind.value,
-                row=row,
-                writer=each.change.writer,
-                epoch=each.change.epoch,
-                partition=each.record.partition,
-                offset=each.record.offset,
-                timestamp=dt.datetime.fromtimestamp(each.record.timestamp / 1000, dt.timezone.utc),
-                is_retraction=isinstance(each.record.entry, Flip),
+                change.kind.sign,
+                row,
+                change.writer,
+                change.epoch,
+                record.partition,
+                record.offset,
+                times[record.timestamp],
+                isinstance(record.entry, Flip),
             )
-            for each, row in zip(changes, rows, strict=True)
+            for (change, record), row in zip(changes, rows, strict=True)
         ]
