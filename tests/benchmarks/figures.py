@@ -38,7 +38,7 @@ def draw(results: Mapping[str, Any], folder: Path) -> list[Path]:
         made["times"] = _times(races)
         made["upserts"] = _upserts(races)
     if growing:
-        made["memory"] = _memory(growing[0])
+        made["memory"] = _memory(max(growing, key=lambda entry: entry["dataset"]["keys"]))
     if len(growth := by_size(races)) > 1:
         made["growth"] = _growth(growth)
     paths = []
