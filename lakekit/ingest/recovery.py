@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakekit.filestore.layout import OPERATION
-from lakekit.logstore.consumer import LogConsumer, LogRecord
+from lakekit.logstore.consumer import LogConsumer
 from lakekit.logstore.positions import Since, newest_note, note_of
-from lakekit.logstore.records import Change, Flip, Mark, RowKind
+from lakekit.logstore.records import Change, Flip, LogRecord, Mark, RowKind
 from lakekit.logstore.topic import end_offsets
 from lakekit.logstore.values import from_json
 from lakekit.storage.actions import Txn

@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakekit.logstore.consumer import LogConsumer, LogRecord
+from lakekit.logstore.consumer import LogConsumer
 from lakekit.logstore.emission import Target
-from lakekit.logstore.reading import LogChange, Semantics, refuse_others
-from lakekit.logstore.records import TABLE, Change, Flip, Mark
-from lakekit.logstore.retract import PartitionReader
+from lakekit.logstore.reading import Semantics, refuse_others
+from lakekit.logstore.records import TABLE, Change, Flip, LogRecord, Mark
+from lakekit.logstore.retract import LogChange, PartitionReader
 
 _WINDOW = 1_000
 """Records read backwards at first; doubled until it is enough."""
@@ -95,10 +95,10 @@ class PieceReader:
             self._consumer = await consumer.__aenter__()
         size = 0
         while any(self._next[piece.partition] < piece.end for piece in pieces):
-            for record in await self._consumer.poll():
-                self._held[record.partition].append(record)
-                self._next[record.partition] = record.offset + 1
-                size += len(record.entry.value) if isinstance(record.entry, Change) else 0
+            for partition, records in (await self._consumer.poll()).items():
+                self._held[partition].extend(records)
+                self._next[partition] = records[-1].offset + 1
+                size += sum(len(r.entry.value) for r in records if isinstance(r.entry, Change))
             if size > most_bytes:
                 return False
         return True
@@ -118,15 +118,8 @@ async def _passed_on(
     target: Target, piece: Piece, records: Sequence[LogRecord], semantics: Semantics
 ) -> list[LogChange]:
     reader = PartitionReader(semantics.guarantee, piece.done)
-    for record in await _before(target, piece, records, semantics):
-        if record.entry is not None:
-            reader.feed(record.entry, record.offset)
-    passed = [
-        LogChange(change, record)
-        for record in records
-        if record.entry is not None
-        for change in reader.feed(record.entry, record.offset)
-    ]
+    reader.feed(await _before(target, piece, records, semantics))
+    passed = reader.feed(records)
     if semantics.append_only:
         refuse_others(target, passed)
     return passed

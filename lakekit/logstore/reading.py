@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakekit.errors import LogStoreError
-from lakekit.logstore.consumer import LogConsumer, LogRecord
+from lakekit.logstore.consumer import LogConsumer
 from lakekit.logstore.emission import Target
-from lakekit.logstore.records import TABLE, Change, Mark, RowKind
-from lakekit.logstore.retract import PartitionReader
+from lakekit.logstore.records import TABLE, Mark, RowKind
+from lakekit.logstore.retract import LogChange, PartitionReader
 from lakekit.logstore.topic import end_offsets, offsets_at, start_offsets
 from lakekit.logstore.values import from_json
 
@@ -66,13 +66,6 @@ class Semantics:
     guarantee: bool = True
     append_only: bool = False
     skip_foreign: bool = False
-
-
-class LogChange(NamedTuple):
-    """A change that a reader passes on, with the record that made it do so (of a flip, if it takes back)."""
-
-    change: Change
-    record: LogRecord
 
 
 async def starts(target: Target, startup: Startup) -> dict[int, int]:
@@ -132,8 +125,13 @@ class LogReader:
         """Returns changes that have come, perhaps none."""
         if self._consumer is None:
             raise LogStoreError("This reader of the log is closed.", "Open another one.")
-        records = await self._consumer.poll(timeout_ms)
-        return [change for record in records for change in self._passed_on(record)]
+        passed: list[LogChange] = []
+        for partition, records in (await self._consumer.poll(timeout_ms)).items():
+            self.positions[partition] = records[-1].offset + 1
+            passed += self.partitions[partition].feed(records)
+        if self._semantics.append_only:
+            refuse_others(self._target, passed)
+        return passed
 
     async def until(self, ends: Mapping[int, int]) -> AsyncIterator[LogChange]:
         """Yields the changes before the end offsets."""
@@ -141,16 +139,6 @@ class LogReader:
             for found in await self.poll():
                 if found.record.offset < ends.get(found.record.partition, 0):
                     yield found
-
-    def _passed_on(self, record: LogRecord) -> list[LogChange]:
-        self.positions[record.partition] = record.offset + 1
-        if record.entry is None:
-            return []
-        changes = self.partitions[record.partition].feed(record.entry, record.offset)
-        passed = [LogChange(change, record) for change in changes]
-        if self._semantics.append_only:
-            refuse_others(self._target, passed)
-        return passed
 
 
 def refuse_others(target: Target, changes: Sequence[LogChange]) -> None:

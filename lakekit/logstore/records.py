@@ -30,8 +30,9 @@ class RowKind(Enum):
     DELETE = "-D"
 
     def __init__(self, value: str) -> None:
-        """Keeps the value as it is in headers, and where it is read faster than as an enum's."""
+        """Keeps the value as headers have it, and where it is read faster than as an enum's."""
         self.text = value.encode()
+        self.header = KIND_HEADER, self.text
         self.sign = value
 
     @property
@@ -94,7 +95,26 @@ class Mark(NamedTuple):
 
 Entry: TypeAlias = Change | Flip | Mark
 
+
+class LogRecord(NamedTuple):
+    """An entry and where it was.
+
+    Attributes:
+        partition: of the topic.
+        offset: in the partition.
+        timestamp: ms since 1970, when Kafka got it.
+        entry: what it says; None for a record of another table, or of no log, that is skipped.
+    """
+
+    partition: int
+    offset: int
+    timestamp: int
+    entry: Entry | None
+
+
 _KINDS = {kind.text: kind for kind in RowKind}
+_N_COMMON, _N_HEADERS = 4, 6
+"""How many headers the changes of an epoch begin with, and how many lakekit writes in all."""
 
 
 class Record(NamedTuple):
@@ -131,7 +151,7 @@ def change_records(
     """
     common = _common(table, writer, epoch)
     for seq, (kind, key, value) in enumerate(changes, first):
-        yield Record([*common, (SEQ_HEADER, b"%d" % seq), (KIND_HEADER, kind.text)], key, value)
+        yield Record([*common, (SEQ_HEADER, b"%d" % seq), kind.header], key, value)
 
 
 def _common(table: str, writer: str, epoch: int) -> Headers:
@@ -143,24 +163,40 @@ def _common(table: str, writer: str, epoch: int) -> Headers:
     ]
 
 
-def parse(headers: Headers, value: bytes | None, table: bytes) -> Entry | None:
-    """Returns what a record says, or None if it is about another table.
+class Parser:
+    """Reads the records about a table.
 
-    Args:
-        headers: of the record.
-        value: of the record.
-        table: id of the table, as it is in headers.
-
-    Raises:
-        ValueError: telling what is wrong with a record that lakekit did not write, or a newer one did.
+    Those of an epoch begin with the same headers: what these say is read once.
     """
-    found = dict(headers)
-    if FORMAT_HEADER not in found:
-        raise ValueError("it has no header 'lake.format'")
-    if found[FORMAT_HEADER] != FORMAT:
-        raise ValueError(f"its format is {found[FORMAT_HEADER]!r}, and this lakekit knows {FORMAT!r}")
-    try:
-        if found[TABLE_HEADER] != table:
+
+    def __init__(self, table: str) -> None:
+        """Takes the id of the table."""
+        self._table = table.encode()
+        self._common: Headers = ()
+        self._writer, self._epoch = "", 0
+
+    def parse(self, headers: Headers, value: bytes | None) -> Entry | None:
+        """Returns what a record says, or None if it is about another table.
+
+        Raises:
+            ValueError: telling what is wrong with a record that lakekit did not write, or a newer one did.
+        """
+        if len(headers) == _N_HEADERS and headers[:_N_COMMON] == self._common and value is not None:
+            (seq_name, seq), (kind_name, text) = headers[_N_COMMON:]
+            if seq_name == SEQ_HEADER and kind_name == KIND_HEADER and text in _KINDS:
+                return Change(self._writer, self._epoch, int(seq), _KINDS[text], value)
+        try:
+            entry = self._parsed(dict(headers), value)
+        except KeyError as error:
+            raise ValueError(f"it has no header {error}") from None
+        if isinstance(entry, Change):
+            self._common, self._writer, self._epoch = headers[:_N_COMMON], entry.writer, entry.epoch
+        return entry
+
+    def _parsed(self, found: dict[str, bytes], value: bytes | None) -> Entry | None:
+        if found[FORMAT_HEADER] != FORMAT:
+            raise ValueError(f"its format is {found[FORMAT_HEADER]!r}, and this lakekit knows {FORMAT!r}")
+        if found[TABLE_HEADER] != self._table:
             return None
         writer, epoch, text = found[WRITER_HEADER].decode(), int(found[EPOCH_HEADER]), found[KIND_HEADER]
         kind = _KINDS.get(text)
@@ -169,8 +205,6 @@ def parse(headers: Headers, value: bytes | None, table: bytes) -> Entry | None:
         if value is None:
             raise ValueError("it has no value")
         return Change(writer, epoch, int(found[SEQ_HEADER]), kind, value)
-    except KeyError as error:
-        raise ValueError(f"it has no header {error}") from None
 
 
 def _announcement(found: dict[str, bytes], text: bytes, writer: str, epoch: int) -> Flip | Mark:

@@ -9,62 +9,114 @@ epoch and number never go back. Amoro's LogStore has the flips; there epochs com
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from lakekit.logstore.records import TABLE, Change, Entry, Flip
+from lakekit.logstore.records import TABLE, Change, Flip, LogRecord, Mark, RowKind
 
 Place = tuple[int, float]
 """An epoch and a number in it."""
 _BEFORE_ALL: Place = (-1, -1)
 
 
+class LogChange(NamedTuple):
+    """A change that a reader passes on, with the record that made it do so (of a flip, if it takes back)."""
+
+    change: Change
+    record: LogRecord
+
+
 @dataclass
-class PartitionReader:
-    """The state of a reader of a topic partition.
+class _Passed:
+    """What of an epoch was passed on, in columns: of so many small objects Python's collector would make work."""
+
+    seqs: list[int] = field(default_factory=list)
+    kinds: list[RowKind] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+
+
+@dataclass
+class _Writer:
+    """What a reader knows of a writer.
 
     Attributes:
-        guarantee: whether flips are obeyed.
-        done: for each writer the last epoch that the reader has from elsewhere, such as a version of the FileStore.
+        last: the place of its last change, or what a flip or a mark made of it.
+        open: for each epoch that a flip may still take back, what was passed on.
     """
 
-    guarantee: bool = True
-    done: Mapping[str, int] = field(default_factory=dict)
-    _last: dict[str, Place] = field(default_factory=dict)
-    _open: dict[str, list[tuple[int, Change]]] = field(default_factory=dict)
+    last: Place
+    open: dict[int, _Passed] = field(default_factory=dict)
 
-    def feed(self, entry: Entry, offset: int = 0) -> list[Change]:
-        """Returns what the reader passes on for the record at an offset."""
-        if isinstance(entry, Change):
-            return [entry] if self._passes(entry, offset) else []
-        if isinstance(entry, Flip):
-            return self._flip(entry) if self.guarantee else []
-        self._raise_last(entry.writer, (entry.epoch, math.inf))
-        self._open[entry.writer] = [o for o in self._open.get(entry.writer, []) if o[1].epoch > entry.epoch]
-        return []
 
-    def first_open(self) -> int | None:
-        """Returns the offset of the oldest change that a flip may still take back, if there is one."""
-        return min((changes[0][0] for changes in self._open.values() if changes), default=None)
+class PartitionReader:
+    """The state of a reader of a topic partition."""
 
-    def _passes(self, change: Change, offset: int) -> bool:
-        writer, place = change.writer, (change.epoch, change.seq)
-        if change.epoch <= self.done.get(writer, -1):
+    def __init__(self, guarantee: bool = True, done: Mapping[str, int] | None = None) -> None:
+        """Has read nothing yet.
+
+        Args:
+            guarantee: whether flips are obeyed.
+            done: for each writer the last epoch that the reader has from elsewhere, such as a version of the FileStore.
+        """
+        self._guarantee = guarantee
+        self._done = done or {}
+        self._writers: dict[str, _Writer] = {}
+
+    def feed(self, records: Iterable[LogRecord]) -> list[LogChange]:
+        """Returns what the reader passes on for the records that come next."""
+        passed = []
+        for record in records:
+            entry = record.entry
+            if isinstance(entry, Change):
+                if self._passes(entry):
+                    passed.append(LogChange(entry, record))
+            elif isinstance(entry, Flip):
+                passed += [LogChange(change, record) for change in self._flip(entry)]
+            elif isinstance(entry, Mark):
+                self._confirm(entry)
+        return passed
+
+    def _writer(self, name: str) -> _Writer:
+        found = self._writers.get(name)
+        if found is None:
+            found = self._writers[name] = _Writer(_BEFORE_ALL)
+        return found
+
+    def _passes(self, change: Change) -> bool:
+        name, epoch, seq, kind, value = change
+        if epoch <= self._done.get(name, -1):
             return False
-        if self.guarantee or writer == TABLE:
-            if place <= self._last.get(writer, _BEFORE_ALL):
-                return False
-            self._last[writer] = place
-        if self.guarantee and writer != TABLE:
-            self._open.setdefault(writer, []).append((offset, change))
+        if not self._guarantee and name != TABLE:
+            return True
+        writer = self._writer(name)
+        if (epoch, seq) <= writer.last:
+            return False
+        writer.last = epoch, seq
+        if name != TABLE:
+            own = writer.open.get(epoch)
+            if own is None:
+                own = writer.open[epoch] = _Passed()
+            own.seqs.append(seq)
+            own.kinds.append(kind)
+            own.values.append(value)
         return True
 
     def _flip(self, flip: Flip) -> list[Change]:
-        sent = self._open.get(flip.writer, [])
-        self._open[flip.writer] = [o for o in sent if o[1].epoch <= flip.last_good]
-        self._last[flip.writer] = flip.last_good, math.inf
-        in_vain = [change for _, change in reversed(sent) if change.epoch > flip.last_good]
-        return [change._replace(kind=change.kind.inverse) for change in in_vain]
+        if not self._guarantee:
+            return []
+        writer = self._writer(flip.writer)
+        writer.last = flip.last_good, math.inf
+        in_vain: list[Change] = []
+        # Epochs never go back but by a flip: the last one came last.
+        for epoch in sorted((e for e in writer.open if e > flip.last_good), reverse=True):
+            own = writer.open.pop(epoch)
+            rows = zip(reversed(own.seqs), reversed(own.kinds), reversed(own.values), strict=True)
+            in_vain += [Change(flip.writer, epoch, seq, kind.inverse, value) for seq, kind, value in rows]
+        return in_vain
 
-    def _raise_last(self, writer: str, place: Place) -> None:
-        self._last[writer] = max(self._last.get(writer, _BEFORE_ALL), place)
+    def _confirm(self, mark: Mark) -> None:
+        writer = self._writer(mark.writer)
+        writer.last = max(writer.last, (mark.epoch, math.inf))
+        for epoch in [e for e in writer.open if e <= mark.epoch]:
+            del writer.open[epoch]

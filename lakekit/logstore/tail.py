@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lakekit.logstore.emission import Target
-from lakekit.logstore.reading import LogChange, LogReader, Semantics, Startup, rows_of
+from lakekit.logstore.reading import LogReader, Semantics, Startup, rows_of
 from lakekit.logstore.records import Flip
+from lakekit.logstore.retract import LogChange
 
 if TYPE_CHECKING:
     from typing_extensions import Self

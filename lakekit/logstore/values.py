@@ -42,9 +42,8 @@ def from_json(values: Sequence[bytes], schema: pa.Schema) -> pa.Table:
 
     objects = [orjson.loads(value) for value in values]
     columns = []
-    for field in schema:
-        raw = [each.get(field.name) for each in objects]
-        columns.append(_typed(raw, field.type))
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        columns.append(_typed([each.get(name) for each in objects], kind))
     return pa.Table.from_arrays(columns, schema=schema)
 
 

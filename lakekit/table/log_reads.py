@@ -17,7 +17,6 @@ from lakekit.logstore.reading import (
     LATEST,
     OFFSETS,
     TIMESTAMP,
-    LogChange,
     Semantics,
     Startup,
     net_effect,
@@ -25,6 +24,7 @@ from lakekit.logstore.reading import (
     starts,
     to_table,
 )
+from lakekit.logstore.retract import LogChange
 from lakekit.logstore.source import NAME, LogScan, LogSource
 from lakekit.logstore.tail import Tail
 from lakekit.logstore.topic import offsets_at, start_offsets

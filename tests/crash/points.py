@@ -173,6 +173,7 @@ def _torn_sends(doom):
 
 
 def _entry_name(record):
-    from lakekit.logstore.records import TABLE_HEADER, parse
+    from lakekit.logstore.records import TABLE_HEADER, Parser
 
-    return type(parse(record.headers, record.value, dict(record.headers)[TABLE_HEADER])).__name__
+    table = dict(record.headers)[TABLE_HEADER].decode()
+    return type(Parser(table).parse(record.headers, record.value)).__name__

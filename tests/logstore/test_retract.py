@@ -4,7 +4,17 @@ import random
 
 import pytest
 
-from lakekit.logstore.records import TABLE, Change, Flip, Mark, RowKind, change_records, headers_of, parse
+from lakekit.logstore.records import (
+    TABLE,
+    Change,
+    Flip,
+    LogRecord,
+    Mark,
+    Parser,
+    RowKind,
+    change_records,
+    headers_of,
+)
 from lakekit.logstore.retract import PartitionReader
 
 
@@ -13,12 +23,9 @@ def change(writer, epoch, seq, kind="+I", value=None):
 
 
 def read(entries, **options):
-    reader = PartitionReader(**options)
-    return [
-        f"{c.kind.value}{c.value.decode()}"
-        for offset, entry in enumerate(entries)
-        for c in reader.feed(entry, offset)
-    ]
+    records = [LogRecord(0, offset, 0, entry) for offset, entry in enumerate(entries)]
+    changes = [found.change for found in PartitionReader(**options).feed(records)]
+    return [f"{change.kind.value}{change.value.decode()}" for change in changes]
 
 
 def test_a_flip_takes_back_newest_first_what_came_after_the_last_good_epoch():
@@ -115,25 +122,49 @@ def test_random_crashes_leave_what_was_sent_last(seed):
 def test_changes_come_back_as_they_were():
     changes = [change("ä", 2**40, seq, kind) for seq, kind in enumerate(["-U", "+U", "+I", "-D"], 3)]
     sent = list(change_records("t", "ä", 2**40, [(c.kind, b"[1]", c.value) for c in changes], first=3))
-    assert [parse(record.headers, record.value, b"t") for record in sent] == changes
+    parser = Parser("t")
+    assert [parser.parse(tuple(record.headers), record.value) for record in sent] == changes
     assert [record.key for record in sent] == [b"[1]"] * 4
 
 
 @pytest.mark.parametrize("entry", [Flip("ä", 0), Mark(7, "a", 2**40)])
 def test_flips_and_marks_come_back_as_they_were(entry):
-    assert parse(headers_of(entry, "t"), None, b"t") == entry
-    assert parse(headers_of(entry, "t"), None, b"other") is None
+    assert Parser("t").parse(headers_of(entry, "t"), None) == entry
+    assert Parser("other").parse(headers_of(entry, "t"), None) is None
+
+
+def test_each_record_is_read_by_its_own_headers():
+    """Also where the headers of one resemble those of the one before."""
+    sent = {
+        change(writer, epoch, seq, kind): record.headers
+        for seq, (writer, epoch, kind) in enumerate(
+            [("a", 1, "-U"), ("a", 2, "+U"), ("b", 2, "+I"), ("a", 1, "-D")]
+        )
+        for record in change_records("t", writer, epoch, [(RowKind(kind), None, b"")], first=seq)
+    }
+    parser = Parser("t")
+    for entry, headers in sent.items():
+        assert parser.parse(tuple(headers), entry.value) == entry
+        assert Parser("other").parse(tuple(headers), entry.value) is None
+        assert parser.parse(tuple(reversed(headers)), entry.value) == entry
+        assert parser.parse((*headers, ("trace", b"1")), entry.value) == entry
+        with pytest.raises(ValueError, match="no value"):
+            parser.parse(tuple(headers), None)
+        with pytest.raises(ValueError, match=r"no header 'lake\.seq'"):
+            parser.parse((*headers[:4], ("trace", b"1"), headers[5]), entry.value)
+        with pytest.raises(ValueError, match="invalid literal"):
+            parser.parse((*headers[:4], ("lake.seq", b"x"), headers[5]), entry.value)
 
 
 def test_a_foreign_record_says_what_it_lacks():
     ours = headers_of(Flip("a", 0), "t")[:-1]
     with pytest.raises(ValueError, match=r"no header 'lake\.format'"):
-        parse([], b"{}", b"t")
+        Parser("t").parse([], b"{}")
     with pytest.raises(ValueError, match="format is b'2'"):
-        parse([("lake.format", b"2")], b"{}", b"t")
+        Parser("t").parse([("lake.format", b"2")], b"{}")
     with pytest.raises(ValueError, match=r"no header 'lake\.writer'"):
-        parse([("lake.format", b"1"), ("lake.table", b"t")], b"{}", b"t")
+        Parser("t").parse([("lake.format", b"1"), ("lake.table", b"t")], b"{}")
     with pytest.raises(ValueError, match=r"kind is b'\?'"):
-        parse([*ours, ("lake.kind", b"?")], b"{}", b"t")
+        Parser("t").parse([*ours, ("lake.kind", b"?")], b"{}")
     with pytest.raises(ValueError, match=r"no value"):
-        parse([*ours, ("lake.kind", b"+I")], None, b"t")
+        Parser("t").parse([*ours, ("lake.kind", b"+I")], None)
