@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from lakekit.errors import LogStoreError
 from lakekit.filestore.layout import OPERATION
+from lakekit.ingest.corrections import corrections, last_changes, own_rows
 from lakekit.ingest.overlay import Arrival, Held, Overlay
 from lakekit.logstore import loop
 from lakekit.logstore.emission import announce_with
@@ -60,6 +61,12 @@ class Outgoing:
     kinds: list[RowKind] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
+
+    def add(self, kind: RowKind, key: bytes, value: bytes) -> None:
+        """Takes another change."""
+        self.kinds.append(kind)
+        self.keys.append(key)
+        self.values.append(value)
 
     @property
     def largest(self) -> int:
@@ -139,6 +146,30 @@ class StreamLog:
         """Says that the FileStore has the epochs up to one."""
         self.announce(Mark(version, self.writer, epoch))
 
+    def corrections(self, since: int) -> dict[int, Outgoing]:
+        """Returns the changes that bring the log to what the files have, for keys whose last change is the stream's.
+
+        Args:
+            since: the version of the table at which the log was as the files last.
+        """
+        target, stored = self.log.target, self.table.snapshot().txns
+        last = loop.run(last_changes(target, self.writer, since, stored))
+        rows = own_rows(target, last)
+        held = self._stored(rows, range(rows.num_rows))
+        outgoing = defaultdict[int, Outgoing](Outgoing)
+        for partition, kind, key, value in corrections(last, {k: row.value for k, row in held.items()}):
+            outgoing[partition].add(kind, key, value)
+        return outgoing
+
+    def correct(self, number: int, changes: Mapping[int, Outgoing]) -> None:
+        """Sends corrections, as a part of an epoch that was taken back.
+
+        Raises:
+            LogStoreError: if Kafka was away for too long.
+        """
+        self._ends = {**self.ends, **self._deliver(number, changes)}
+        self.sent += sum(len(own.kinds) for own in changes.values())
+
     def note(self, ends: Mapping[int, int], since: Since | None = None, closes: bool = False) -> LogNote:
         """Returns what a commit of the stream says about the log."""
         target = self.log.target
@@ -162,10 +193,7 @@ class StreamLog:
         stored = self._stored(plain, self._overlay.unknown(keys))
         outgoing = defaultdict[int, Outgoing](Outgoing)
         for position, kind, value in self._overlay.apply(arrival, stored, number):
-            own = outgoing[partitions[position]]
-            own.kinds.append(kind)
-            own.keys.append(keys[position])
-            own.values.append(value)
+            outgoing[partitions[position]].add(kind, keys[position], value)
         return outgoing
 
     def _partitions(self, rows: pa.Table) -> list[int]:

@@ -124,6 +124,7 @@ def install(doom):
     _around(doom, Sink, "_write", "write")
     _around(doom, StreamLog, "_deliver", "deliver")
     _around(doom, StreamLog, "flip", "flip")
+    _around(doom, StreamLog, "correct", "correct")
     _around(doom, StreamLog, "mark", "mark")
     _around(doom, table_log, "emit_all", "emit")
     _around(doom, table_log, "announce", "announce")

@@ -266,6 +266,7 @@ SETTLING = (
     "after commit STREAM",
     "after flip",
     "torn send Change",
+    "after correct",
     "before mark",
 )
 """Points at which a stream dies that has to correct the log, as somebody else wrote rows of its keys."""
@@ -283,7 +284,8 @@ def test_a_stream_dies_while_another_writer_changes_its_rows(stage):
         for number, point in enumerate(steps):
             stage.source.add()
             assert writer.request("take_all")
-            stage.table.upsert([{"id": k, "n": -number, "text": "other"} for k in range(0, KEYS, 3)])
+            stage.table.upsert([{"id": k, "n": -number, "text": "other"} for k in range(0, KEYS, 6)])
+            stage.table.delete([{"id": k} for k in range(3, KEYS, 6)])
             later = stage.source.prepare()
             writer.request("meanwhile", point="after write", names=later)
             writer.request("arm", point=point)

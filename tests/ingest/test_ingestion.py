@@ -65,6 +65,14 @@ def wait_for_rows(ingestion, count):
     assert ingestion.status.rows_in == count
 
 
+def ending(table):
+    """Returns the values of v that a reader ends with which takes changes as upserts and deletes by key."""
+    end = {}
+    for kind, row in logged(table):
+        end.pop(row["id"], None) if kind in ("-D", "-U") else end.__setitem__(row["id"], row["v"])
+    return end
+
+
 def test_rows_are_in_the_log_at_once_and_in_the_files_after_the_interval(table, feed):
     feed.put(*rows(range(10), "a"))
     ingestion = table.write_stream(feed.rows, interval=1000)
@@ -141,10 +149,37 @@ def test_another_writer_of_the_same_keys_in_between(table, feed):
     wait_for_rows(ingestion, 3)
     ingestion.stop()
     assert table.get(id=1)["v"] == "stream"  # its commit came last
-    end = {}
-    for kind, row in logged(table):
-        end.pop(row["id"], None) if kind in ("-D", "-U") else end.__setitem__(row["id"], row["v"])
-    assert end == {row["id"]: row["v"] for row in stored(table).values()}
+    assert ending(table) == {row["id"]: row["v"] for row in stored(table).values()}
+
+
+def test_another_writer_deletes_the_same_keys_in_between(lake, table, tmp_path):
+    changes = Feed(lake, tmp_path / "changes", "id BIGINT, v STRING, _change_kind STRING")
+    table.upsert(rows([1, 2, 3], "old"))
+    ingestion = table.write_stream(changes.rows, interval=1000)
+    changes.put(
+        {"id": 1, "v": "old", "_change_kind": "-D"},
+        {"id": 2, "v": "stream", "_change_kind": "+U"},
+        {"id": 3, "v": "old", "_change_kind": "-D"},
+    )
+    wait_for_rows(ingestion, 3)
+    table.delete([{"id": 1}, {"id": 2}])
+    ingestion.stop()
+    assert ending(table) == {row["id"]: row["v"] for row in stored(table).values()} == {2: "stream"}
+
+
+def test_a_newer_row_by_the_sequence_field_in_between(lake, tmp_path):
+    table = late_table(lake, "newer")
+    table.upsert([{"id": i, "at": 5, "v": "old"} for i in range(3)])
+    feed = Feed(lake, tmp_path / "newer", "id BIGINT, at BIGINT, v STRING")
+    ingestion = table.write_stream(feed.rows, interval=1000)
+    feed.put(*[{"id": i, "at": 7, "v": "stream"} for i in range(4)])
+    wait_for_rows(ingestion, 4)
+    table.upsert(
+        [{"id": 0, "at": 9, "v": "batch"}, {"id": 1, "at": 6, "v": "batch"}, {"id": 3, "at": 9, "v": "batch"}]
+    )
+    ingestion.stop()
+    expected = {0: "batch", 1: "stream", 2: "stream", 3: "batch"}
+    assert ending(table) == {row["id"]: row["v"] for row in stored(table).values()} == expected
 
 
 def test_another_writer_of_other_keys_in_between_changes_nothing(table, feed):
@@ -203,18 +238,23 @@ def test_a_changelog_into_a_table_without_a_log(lake, tmp_path):
     assert len(stored(copy)) == 4
 
 
-def test_late_rows_by_the_sequence_field(lake, tmp_path):
-    table = lake.create_table(
-        "streams.late",
+def late_table(lake, name):
+    return lake.create_table(
+        f"streams.{name}",
         "id BIGINT NOT NULL, at BIGINT, v STRING",
         primary_key=["id"],
         properties={
             "sequence.field": "at",
             "log-store.enabled": True,
             "log-store.address": "embedded",
-            "log-store.topic": "streams.late",
+            "log-store.topic": f"streams.{name}",
+            "log-store.consistency-guarantee.enabled": True,
         },
     )
+
+
+def test_late_rows_by_the_sequence_field(lake, tmp_path):
+    table = late_table(lake, "late")
     table.upsert([{"id": 1, "at": 5, "v": "five"}, {"id": 2, "at": 5, "v": "five"}])
     feed = Feed(lake, tmp_path / "late", "id BIGINT, at BIGINT, v STRING")
     feed.put(
