@@ -13,6 +13,7 @@ import sys
 import time
 import uuid
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -201,7 +202,8 @@ class Stage:
         """Compares both stores, and all readers, with what was written."""
         self.checks += 1
         expected = {**self.source.rows, **self.script.rows, **self.mine.rows}
-        assert readers.by_key(readers.stored(self.table.root)) == expected, f"files, {where}"
+        files = readers.by_key(readers.stored(self.table.root))
+        assert files == expected, self.story(files, expected, where)
         target = self.log.target
         ends = loop.run(end_offsets(target.connection, target.topic))
         for follower in [self.tail, *self.hybrids]:
@@ -212,6 +214,24 @@ class Stage:
             assert readers.from_read_log(self.table) == expected, f"read_log, {where}"
             fresh = self.table.freshest().collect()
             assert readers.by_key([row.asDict() for row in fresh]) == expected, f"freshest, {where}"
+
+    def story(self, files, expected, where):
+        """Tells what is known of rows that the files lack: are they in the log, and what does Spark think?"""
+        wrong = [key for key in {*files, *expected} if files.get(key) != expected.get(key)]
+        log = readers.from_earliest(self.table, strict=False)
+        in_log = sum(log.get(key) == expected.get(key) for key in wrong)
+        places = {
+            path.parent.name: max(
+                int(p.name.split(".")[0]) for p in path.parent.iterdir() if p.name[0].isdigit()
+            )
+            for path in Path(self.table.root, "_streams").rglob("[0-9]*")
+            if path.is_file()
+        }
+        return (
+            f"files, {where}: {len(wrong)} keys are wrong, {in_log} of them right in the log; rows"
+            f" {sorted(expected[k]['n'] for k in wrong if k in expected)}, {self.source.files} files of the source;"
+            f" last of each in the checkpoint: {places}; epochs in the table: {self.table.snapshot().txns}"
+        )
 
 
 @pytest.fixture
