@@ -1,9 +1,9 @@
 """What a stream says in the log after others wrote its keys: the difference between the log and the files.
 
 If somebody else commits changes of keys that a stream has sent and not committed yet, the two are in another order in
-the log than in the files. So the stream takes its own changes back with a flip, and then brings each key whose last
-change is now its own to what the files have. That concerns rows which its commit did not change, too: such as a row
-that both of them deleted, which the flip puts back.
+the log than in the files. So the stream takes its own changes back with a flip, and sends what its commits really did.
+That says nothing of rows which these did not change, such as a row that both of them deleted, and that the flip put
+back. So each key whose last change is the stream's own is brought to what the files have.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lakekit.logstore.positions import resumption
 from lakekit.logstore.reading import OFFSETS, LogReader, Semantics, Startup, rows_of
-from lakekit.logstore.records import TABLE, RowKind
+from lakekit.logstore.records import TABLE, Flip, RowKind
 from lakekit.logstore.topic import end_offsets, start_offsets
 from lakekit.logstore.values import from_json, keys_to_json
 
@@ -32,19 +32,35 @@ class LastChanges:
     Attributes:
         own: of the keys whose last change is the stream's own.
         pending: the last one by other streams that the files do not have yet.
+        numbers: for each topic partition the number that comes next in an epoch of the stream.
     """
 
     own: dict[bytes, LogChange] = field(default_factory=dict)
     pending: dict[bytes, LogChange] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)
 
     def add(
-        self, writer: str, keys: Iterable[bytes], changes: Iterable[LogChange], stored: Mapping[str, int]
+        self,
+        own: tuple[str, int],
+        keys: Iterable[bytes],
+        changes: Iterable[LogChange],
+        stored: Mapping[str, int],
     ) -> None:
-        """Takes in what comes next in the log; `stored` has the last epoch in the files for each writer."""
+        """Takes in what comes next in the log.
+
+        Args:
+            own: the stream, and the epoch whose numbers are wanted.
+            keys: of the changes.
+            changes: what comes next.
+            stored: for each writer the last epoch that the files have.
+        """
+        writer, epoch = own
         for key, found in zip(keys, changes, strict=True):
-            change = found.change
+            change, record = found
             if change.writer == writer:
                 self.own[key] = found
+                if change.epoch == epoch and not isinstance(record.entry, Flip):
+                    self.numbers[record.partition] = change.seq + 1
                 continue
             self.own.pop(key, None)
             if change.writer == TABLE or change.epoch <= stored.get(change.writer, -1):
@@ -53,12 +69,14 @@ class LastChanges:
                 self.pending[key] = found
 
 
-async def last_changes(target: Target, writer: str, since: int, stored: Mapping[str, int]) -> LastChanges:
+async def last_changes(
+    target: Target, own: tuple[str, int], since: int, stored: Mapping[str, int]
+) -> LastChanges:
     """Reads what the log has after a version of the table.
 
     Args:
         target: the table's log.
-        writer: the stream.
+        own: the stream, and the epoch whose numbers are wanted.
         since: the version; what retention has removed since then, no reader will get.
         stored: for each writer the last epoch that the files have.
 
@@ -79,7 +97,7 @@ async def last_changes(target: Target, writer: str, since: int, stored: Mapping[
         while any(reader.positions.get(p, end) < end for p, end in ends.items()):
             changes = await reader.poll()
             keys = keys_to_json(rows_of(target, changes), target.key) if changes else []
-            found.add(writer, keys, changes, stored)
+            found.add(own, keys, changes, stored)
     return found
 
 

@@ -56,8 +56,9 @@ class Epoch:
 
 @dataclass
 class Outgoing:
-    """Changes of an epoch for one topic partition, as columns."""
+    """Changes of an epoch for one topic partition, as columns; `first` is the number of the first one."""
 
+    first: int = 0
     kinds: list[RowKind] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
@@ -146,28 +147,31 @@ class StreamLog:
         """Says that the FileStore has the epochs up to one."""
         self.announce(Mark(version, self.writer, epoch))
 
-    def corrections(self, since: int) -> dict[int, Outgoing]:
+    def corrections(self, since: int, epoch: int) -> dict[int, Outgoing]:
         """Returns the changes that bring the log to what the files have, for keys whose last change is the stream's.
 
         Args:
             since: the version of the table at which the log was as the files last.
+            epoch: the one that they are to be a part of.
         """
         target, stored = self.log.target, self.table.snapshot().txns
-        last = loop.run(last_changes(target, self.writer, since, stored))
+        last = loop.run(last_changes(target, (self.writer, epoch), since, stored))
         rows = own_rows(target, last)
         held = self._stored(rows, range(rows.num_rows))
-        outgoing = defaultdict[int, Outgoing](Outgoing)
+        outgoing: dict[int, Outgoing] = {}
         for partition, kind, key, value in corrections(last, {k: row.value for k, row in held.items()}):
-            outgoing[partition].add(kind, key, value)
+            own = outgoing.setdefault(partition, Outgoing(first=last.numbers.get(partition, 0)))
+            own.add(kind, key, value)
         return outgoing
 
-    def correct(self, number: int, changes: Mapping[int, Outgoing]) -> None:
-        """Sends corrections, as a part of an epoch that was taken back.
+    def correct(self, epoch: int, changes: Mapping[int, Outgoing]) -> None:
+        """Sends corrections as a part of an epoch.
 
         Raises:
             LogStoreError: if Kafka was away for too long.
         """
-        self._ends = {**self.ends, **self._deliver(number, changes)}
+        # Readers know records that come twice by their numbers.
+        self._ends = {**self.ends, **self._patiently(lambda: self._sent(epoch, changes), before=None)}
         self.sent += sum(len(own.kinds) for own in changes.values())
 
     def note(self, ends: Mapping[int, int], since: Since | None = None, closes: bool = False) -> LogNote:
@@ -225,17 +229,17 @@ class StreamLog:
     # How it is sent
 
     def _deliver(self, number: int, outgoing: Mapping[int, Outgoing]) -> dict[int, int]:
-        table = self.log.target.table
+        return self._patiently(lambda: self._sent(number, outgoing), before=Flip(self.writer, number - 1))
 
-        async def work() -> dict[int, int]:
-            producer, sends = await self._connected(), []
-            for partition, own in outgoing.items():
-                changes = zip(own.kinds, own.keys, own.values, strict=True)
-                sends.append(producer.send(partition, change_records(table, self.writer, number, changes)))
-            ends = await asyncio.gather(*sends)
-            return {p: end for p, end in zip(outgoing, ends, strict=True) if end is not None}
-
-        return self._patiently(work, before=Flip(self.writer, number - 1))
+    async def _sent(self, number: int, outgoing: Mapping[int, Outgoing]) -> dict[int, int]:
+        """Sends changes, and returns where the log ends after them in each topic partition."""
+        table, producer, sends = self.log.target.table, await self._connected(), []
+        for partition, own in outgoing.items():
+            changes = zip(own.kinds, own.keys, own.values, strict=True)
+            records = change_records(table, self.writer, number, changes, own.first)
+            sends.append(producer.send(partition, records))
+        ends = await asyncio.gather(*sends)
+        return {p: end for p, end in zip(outgoing, ends, strict=True) if end is not None}
 
     def _patiently(self, work: Work[T], before: Flip | Mark | None) -> T:
         """Does a piece of work, again and again if Kafka fails.

@@ -20,6 +20,7 @@ from lakekit.filestore.layout import OPERATION
 from lakekit.ingest.epochs import Epoch, StreamLog
 from lakekit.ingest.recovery import finished_batches, last_commit, left_behind, open_offsets, own_commits
 from lakekit.logstore import emitted, loop
+from lakekit.logstore.emission import emissions, emit_all
 from lakekit.logstore.positions import LogNote, Since
 from lakekit.table import batch
 from lakekit.table.changes import KIND
@@ -205,17 +206,20 @@ class Sink:
         self._since, self._is_settled = Since(version, epoch), True
 
     def _correct(self, version: int, epoch: int) -> None:
-        """Takes back what the stream sent since the log was settled, and says instead what the files have.
+        """Takes back what the stream sent since the log was settled, and sends what its commits really did.
 
-        Others go on meanwhile: what they write into the same keys is to be found by reading once more.
+        Then the log still lacks something for keys that others wrote, too: see `corrections`. They go on meanwhile, so
+        it is looked at until nothing is missing.
         """
         self._log.log.emit_until(version)
         self._log.flip(self._since.epoch)
-        while changes := self._log.corrections(self._since.version):
-            self._log.correct(epoch, changes)
+        target, root, run = self._log.log.target, self._table.root, self._table.lake.runner.run
+        for commit, number in run(own_commits, root, self._writer, self._since.version, version).items():
+            changes = run(emitted.changes_of, root, commit)
+            emit_all(target, emissions(target, changes, self._writer, number))
+        while missing := self._log.corrections(self._since.version, epoch):
+            self._log.correct(epoch, missing)
             self._log.log.emit_until(self._table.version)
-            if self._log.corrections(self._since.version):
-                self._log.flip(self._since.epoch)
 
     def _others_wrote(self, version: int, epochs: Sequence[Epoch]) -> bool:
         """Tells whether commits of others since the log was settled changed rows of the stream's keys.

@@ -304,7 +304,7 @@ def test_a_stream_dies_while_another_writer_changes_its_rows(stage):
         for number, point in enumerate(steps):
             stage.source.add()
             assert writer.request("take_all")
-            stage.table.upsert([{"id": k, "n": -number, "text": "other"} for k in range(0, KEYS, 6)])
+            stage.table.upsert([{"id": k, "n": -number, "text": "other"} for k in range(0, KEYS, 3)])
             stage.table.delete([{"id": k} for k in range(3, KEYS, 6)])
             later = stage.source.prepare()
             writer.request("meanwhile", point="after write", names=later)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lakekit.ingest.corrections import LastChanges, corrections
-from lakekit.logstore.records import TABLE, Change, LogRecord, RowKind
+from lakekit.logstore.records import TABLE, Change, Flip, LogRecord, RowKind
 from lakekit.logstore.retract import LogChange
 
 STORED = {"other": 4}
@@ -15,7 +15,7 @@ def last(*changes):
     found = LastChanges()
     for writer, epoch, kind, value in changes:
         change = Change(writer, epoch, 0, RowKind(kind), value)
-        found.add("own", [b"k"], [LogChange(change, LogRecord(2, 0, 0, change))], STORED)
+        found.add(("own", 7), [b"k"], [LogChange(change, LogRecord(2, 0, 0, change))], STORED)
     return found
 
 
@@ -37,6 +37,18 @@ def corrected(found, stored):
 )
 def test_a_key_comes_to_what_the_files_have(change, stored, expected):
     assert corrected(last(("own", 7, *change)), stored) == expected
+
+
+def test_corrections_go_on_with_the_numbers_of_their_epoch():
+    found, changes = (
+        LastChanges(),
+        [Change("own", n, seq, RowKind("+I"), b"a") for n, seq in [(6, 9), (7, 0), (7, 1)]],
+    )
+    taken_back = Change("own", 7, 1, RowKind("-D"), b"a")
+    records = [LogRecord(2, 0, 0, change) for change in changes] + [LogRecord(2, 0, 0, Flip("own", 6))]
+    for change, record in zip([*changes, taken_back], records, strict=True):
+        found.add(("own", 7), [b"k"], [LogChange(change, record)], STORED)
+    assert found.numbers == {2: 2}
 
 
 def test_who_changed_a_key_last_answers_for_it():
